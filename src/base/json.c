@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+void bh_json_init(struct bh_json *j, struct bh_buf *out)
+{
+    *j = (struct bh_json){.out = out};
+}
+
+static uint32_t bit(const struct bh_json *j)
+{
+    return UINT32_C(1) << j->depth;
+}
+
+static void newline(struct bh_json *j)
+{
+    bh_buf_add(j->out, "\n", 1);
+    for (unsigned i = 0; i < j->depth; i++)
+        bh_buf_add(j->out, "  ", 2);
+}
+
+/* What stands before any element: nothing after a key, else comma and line. */
+static void separate(struct bh_json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (j->has_item & bit(j))
+        bh_buf_str(j->out, j->is_flat & bit(j) ? ", " : ",");
+    j->has_item |= bit(j);
+    if (j->depth && !(j->is_flat & bit(j)))
+        newline(j);
+}
+
+static void open_as(struct bh_json *j, char bracket, bool flat)
+{
+    separate(j);
+    bool inherited = j->is_flat & bit(j);
+    bh_buf_add(j->out, &bracket, 1);
+    assert(j->depth + 1 < BH_JSON_DEPTH_MAX);
+    j->depth++;
+    j->has_item &= ~bit(j);
+    j->is_flat &= ~bit(j);
+    if (flat || inherited)
+        j->is_flat |= bit(j);
+}
+
+void bh_json_open(struct bh_json *j, char bracket)
+{
+    open_as(j, bracket, false);
+}
+
+void bh_json_open_flat(struct bh_json *j, char bracket)
+{
+    open_as(j, bracket, true);
+}
+
+void bh_json_close(struct bh_json *j, char bracket)
+{
+    assert(j->depth > 0 && !j->after_key);
+    bool lines = (j->has_item & bit(j)) && !(j->is_flat & bit(j));
+    j->depth--;
+    if (lines)
+        newline(j);
+    bh_buf_add(j->out, &bracket, 1);
+    if (j->depth == 0)
+        bh_buf_add(j->out, "\n", 1);
+}
+
+/* Length of the UTF-8 sequence at s, or 0 when it is malformed, overlong or a surrogate. */
+static size_t utf8_len(const unsigned char *s)
+{
+    if (s[0] < 0x80)
+        return 1;
+    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4)
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
+        (s[0] == 0xf4 && s[1] > 0x8f))
+        return 0;
+    return n;
+}
+
+static void quoted(struct bh_json *j, const char *str)
+{
+    const unsigned char *s = (const unsigned char *)str;
+    bh_buf_add(j->out, "\"", 1);
+    while (*s) {
+        size_t n = utf8_len(s);
+        if (n == 0) {
+            bh_buf_str(j->out, "\xef\xbf\xbd");
+            s++;
+        } else if (*s == '"' || *s == '\\') {
+            bh_buf_printf(j->out, "\\%c", *s++);
+        } else if (*s == '\n') {
+            bh_buf_str(j->out, "\\n");
+            s++;
+        } else if (*s < 0x20) {
+            bh_buf_printf(j->out, "\\u%04x", *s++);
+        } else {
+            bh_buf_add(j->out, (const char *)s, n);
+            s += n;
+        }
+    }
+    bh_buf_add(j->out, "\"", 1);
+}
+
+void bh_json_key(struct bh_json *j, const char *key)
+{
+    separate(j);
+    quoted(j, key);
+    bh_buf_str(j->out, ": ");
+    j->after_key = true;
+}
+
+void bh_json_str(struct bh_json *j, const char *s)
+{
+    separate(j);
+    if (s)
+        quoted(j, s);
+    else
+        bh_buf_str(j->out, "null");
+}
+
+void bh_json_u64(struct bh_json *j, uint64_t v)
+{
+    separate(j);
+    bh_buf_printf(j->out, "%" PRIu64, v);
+}
+
+void bh_json_bool(struct bh_json *j, bool v)
+{
+    separate(j);
+    bh_buf_str(j->out, v ? "true" : "false");
+}
+
+void bh_json_key_str(struct bh_json *j, const char *key, const char *s)
+{
+    bh_json_key(j, key);
+    bh_json_str(j, s);
+}
+
+void bh_json_key_u64(struct bh_json *j, const char *key, uint64_t v)
+{
+    bh_json_key(j, key);
+    bh_json_u64(j, v);
+}
+
+void bh_json_key_bool(struct bh_json *j, const char *key, bool v)
+{
+    bh_json_key(j, key);
+    bh_json_bool(j, v);
+}
