@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * index.c - the look-ups that keep lint linear: who is in which pool, which pools touch
+ * a node, which trust domains meet where.
+ */
+#include "core/policy/lint.h"
+
+#include "base/str.h"
+#include "base/units.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- lists by owner: count, sum up, fill ---- */
+
+static void lists_init(struct bh_lists *x, size_t n_owners)
+{
+    x->start = bh_alloc(n_owners + 2, sizeof(*x->start));
+    x->at = NULL;
+}
+
+/* start[] holds counts at owner + 2 and becomes, at owner + 1, the place to write next. */
+static void lists_ready(struct bh_lists *x, size_t n_owners)
+{
+    for (size_t i = 0; i <= n_owners; i++)
+        x->start[i + 1] += x->start[i];
+    x->at = bh_alloc(x->start[n_owners + 1], sizeof(*x->at));
+}
+
+static void lists_fini(struct bh_lists *x)
+{
+    free(x->start);
+    free(x->at);
+}
+
+static void index_tenant_pools(struct bh_lint *l)
+{
+    struct bh_lists *x = &l->tenant_pools;
+    lists_init(x, l->p->tenants.n);
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t i = 0; i < l->p->pools.n; i++) {
+            const struct bh_pool *pool = &l->p->pools.at[i];
+            for (size_t k = 0; k < pool->tenants.n; k++) {
+                if (fill)
+                    x->at[x->start[pool->tenants.at[k] + 1]++] = i;
+                else
+                    x->start[pool->tenants.at[k] + 2]++;
+            }
+        }
+        if (!fill)
+            lists_ready(x, l->p->tenants.n);
+    }
+}
+
+static void index_node_pools(struct bh_lint *l)
+{
+    size_t n = l->fleet ? l->fleet->nodes.n : 0;
+    struct bh_lists *x = &l->node_pools;
+    lists_init(x, n);
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t i = 0; i < l->p->pools.n; i++) {
+            const struct bh_pool *pool = &l->p->pools.at[i];
+            for (size_t k = 0; k < pool->nodes.n; k++) {
+                if (fill)
+                    x->at[x->start[pool->nodes.at[k] + 1]++] = i;
+                else
+                    x->start[pool->nodes.at[k] + 2]++;
+            }
+        }
+        if (!fill)
+            lists_ready(x, n);
+    }
+}
+
+static uint32_t owner_pool(const struct bh_workload *w)
+{
+    return w->pool;
+}
+
+static uint32_t owner_tenant(const struct bh_workload *w)
+{
+    return w->tenant;
+}
+
+static void index_workloads(struct bh_lint *l, struct bh_lists *x, size_t n_owners,
+                            uint32_t (*owner)(const struct bh_workload *))
+{
+    lists_init(x, n_owners);
+    for (int fill = 0; fill < 2; fill++) {
+        for (uint32_t i = 0; i < l->p->workloads.n; i++) {
+            uint32_t o = owner(&l->p->workloads.at[i]);
+            if (o == BH_NONE)
+                continue;
+            if (fill)
+                x->at[x->start[o + 1]++] = i;
+            else
+                x->start[o + 2]++;
+        }
+        if (!fill)
+            lists_ready(x, n_owners);
+    }
+}
+
+/* ---- trust domains ---- */
+
+const struct bh_domains bh_domains_none = {{BH_NONE, BH_NONE}, {BH_NONE, BH_NONE}};
+
+static bool same_domain(const struct bh_policy *p, uint32_t a, uint32_t b)
+{
+    return bh_str_eq(p->tenants.at[a].domain, p->tenants.at[b].domain);
+}
+
+static void keep_two(const struct bh_policy *p, uint32_t pair[2], uint32_t tenant)
+{
+    if (tenant == BH_NONE)
+        return;
+    if (pair[0] == BH_NONE)
+        pair[0] = tenant;
+    else if (pair[1] == BH_NONE && !same_domain(p, pair[0], tenant))
+        pair[1] = tenant;
+}
+
+void bh_domains_add(const struct bh_policy *p, struct bh_domains *d, uint32_t tenant)
+{
+    keep_two(p, d->any, tenant);
+    if (p->tenants.at[tenant].trust != BH_TRUST_INTERNAL)
+        keep_two(p, d->foreign, tenant);
+}
+
+void bh_domains_join(const struct bh_policy *p, struct bh_domains *d, const struct bh_domains *more)
+{
+    for (int i = 0; i < 2; i++) {
+        keep_two(p, d->any, more->any[i]);
+        keep_two(p, d->foreign, more->foreign[i]);
+    }
+}
+
+bool bh_domains_many(const struct bh_domains *d)
+{
+    return d->any[1] != BH_NONE;
+}
+
+/* Two distinct domains are kept of each set, so a differing pair exists among the kept ones if at all. */
+static bool differ(const struct bh_policy *p, const uint32_t a[2], const uint32_t b[2], uint32_t *ret_a, uint32_t *ret_b)
+{
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 2; k++)
+            if (a[i] != BH_NONE && b[k] != BH_NONE && !same_domain(p, a[i], b[k])) {
+                *ret_a = a[i];
+                *ret_b = b[k];
+                return true;
+            }
+    return false;
+}
+
+bool bh_domains_distrust(const struct bh_policy *p, const struct bh_domains *a, const struct bh_domains *b,
+                         uint32_t *ret_a, uint32_t *ret_b)
+{
+    return differ(p, a->foreign, b->any, ret_a, ret_b) || differ(p, a->any, b->foreign, ret_a, ret_b);
+}
+
+/* ---- places ---- */
+
+struct kernel_walk {
+    bh_kernel_fn fn;
+    void *ctx;
+};
+
+static void walk_name(void *ctx, const char *name)
+{
+    struct kernel_walk *w = ctx;
+    w->fn(w->ctx, name);
+}
+
+void bh_pool_kernels(const struct bh_lint *l, const struct bh_pool *pool, bh_kernel_fn fn, void *ctx)
+{
+    struct kernel_walk walk = {fn, ctx};
+    if (l->fleet) {
+        for (size_t i = 0; i < pool->nodes.n; i++)
+            fn(ctx, l->fleet->nodes.at[pool->nodes.at[i]].kernel);
+        return;
+    }
+    for (size_t i = 0; i < pool->match.nodes.n; i++)
+        (void)!bh_nodes_expand(pool->match.nodes.at[i].s, 100000, walk_name, &walk, NULL);
+}
+
+struct fabric_fill {
+    struct bh_lint *l;
+    uint32_t fabric;
+};
+
+static void fill_fabric(void *ctx, const char *node, uint32_t index)
+{
+    struct fabric_fill *f = ctx;
+    char *key = bh_arena_printf(&f->l->out->arena, "%s:%" PRIu32, node, index);
+    (void)bh_map_add(&f->l->fabric_by_gpu, key, f->fabric);
+}
+
+static void index_fabrics(struct bh_lint *l)
+{
+    for (uint32_t i = 0; i < l->p->fabrics.n; i++) {
+        const struct bh_fabric *f = &l->p->fabrics.at[i];
+        struct fabric_fill fill = {l, i};
+        for (size_t k = 0; k < f->gpus.n; k++)
+            (void)!bh_gpus_expand(f->gpus.at[k].s, 100000, fill_fabric, &fill, NULL);
+    }
+}
+
+const char *bh_gpu_fabric(const struct bh_lint *l, const char *node, uint32_t index)
+{
+    if (l->fleet) {
+        const struct bh_fleet_node *n = bh_fleet_find(l->fleet, node);
+        const struct bh_gpu *g = n ? bh_fleet_node_gpu(n, index) : NULL;
+        if (g && g->fabric)
+            return g->fabric;
+    }
+    char key[160];
+    (void)snprintf(key, sizeof(key), "%s:%" PRIu32, node, index);
+    uint32_t f = bh_map_find(&l->fabric_by_gpu, key);
+    return f == BH_MAP_NONE ? NULL : l->p->fabrics.at[f].name;
+}
+
+uint32_t bh_pool_clients(const struct bh_lint *l, uint32_t pool)
+{
+    const struct bh_pool *p = &l->p->pools.at[pool];
+    if (p->replicas)
+        return p->replicas;
+    uint32_t workloads = l->pool_workloads.start[pool + 1] - l->pool_workloads.start[pool];
+    uint32_t tenants = (uint32_t)p->tenants.n;
+    return workloads > tenants ? workloads : tenants;
+}
+
+/* A set of catalogue models as bits; the fleet's word, else whatever match.model may mean. */
+static uint64_t pool_models(const struct bh_lint *l, const struct bh_pool *pool)
+{
+    uint64_t set = 0;
+    for (size_t k = 0; k < pool->gpus.n; k++) {
+        const struct bh_gpu_ref *g = &pool->gpus.at[k];
+        const struct bh_gpu_model *m = l->fleet->nodes.at[g->node].gpus.at[g->gpu].model;
+        if (m)
+            set |= UINT64_C(1) << (m - bh_catalog_at(0));
+    }
+    for (size_t i = 0; !pool->gpus.n && pool->match.model.s && i < bh_catalog_count(); i++)
+        if (bh_catalog_matches(pool->match.model.s, bh_catalog_at(i)))
+            set |= UINT64_C(1) << i;
+    return set;
+}
+
+const struct bh_gpu_model *bh_pool_next_model(const struct bh_lint *l, uint32_t pool, const struct bh_gpu_model *after)
+{
+    for (size_t i = after ? (size_t)(after - bh_catalog_at(0)) + 1 : 0; i < bh_catalog_count(); i++)
+        if (l->pool_models[pool] >> i & 1)
+            return bh_catalog_at(i);
+    return NULL;
+}
+
+/* ---- all together ---- */
+
+void bh_lint_index(struct bh_lint *l)
+{
+    const struct bh_policy *p = l->p;
+    index_tenant_pools(l);
+    index_node_pools(l);
+    index_workloads(l, &l->pool_workloads, p->pools.n, owner_pool);
+    index_workloads(l, &l->tenant_workloads, p->tenants.n, owner_tenant);
+    index_fabrics(l);
+    assert(bh_catalog_count() <= 64);
+    l->pool_models = bh_alloc(p->pools.n, sizeof(*l->pool_models));
+    l->pool_domains = bh_alloc(p->pools.n, sizeof(*l->pool_domains));
+    for (size_t i = 0; i < p->pools.n; i++) {
+        l->pool_models[i] = pool_models(l, &p->pools.at[i]);
+        l->pool_domains[i] = bh_domains_none;
+        for (size_t k = 0; k < p->pools.at[i].tenants.n; k++)
+            bh_domains_add(p, &l->pool_domains[i], p->pools.at[i].tenants.at[k]);
+    }
+}
+
+void bh_lint_unindex(struct bh_lint *l)
+{
+    lists_fini(&l->tenant_pools);
+    lists_fini(&l->node_pools);
+    lists_fini(&l->pool_workloads);
+    lists_fini(&l->tenant_workloads);
+    free(l->pool_domains);
+    free(l->pool_models);
+    bh_map_fini(&l->fabric_by_gpu);
+}
