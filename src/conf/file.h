@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.h - whole files and folders of them. Private to src/conf. */
+#ifndef BH_CONF_FILE_H
+#define BH_CONF_FILE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * The text of a file, or of standard input for `-`; NUL-terminated, the caller frees it.
+ * More than max bytes are refused without reading on.
+ */
+int bh_file_read(const char *path, size_t max, char **ret_text, size_t *ret_n,
+                 struct bh_err *err) BH_MUST_USE;
+
+typedef BH_VEC(const char *) bh_path_vec;
+bool bh_file_is_folder(const char *path);
+/*
+ * Append every .yaml, .yml, .json and .conf file below a folder, sorted by name within each
+ * folder, folders and files together. Hidden ones are passed over; a folder that links lead
+ * to again is read once. Paths are kept in *a.
+ */
+int bh_file_list(struct bh_arena *a, const char *folder, bh_path_vec *ret, struct bh_err *err) BH_MUST_USE;
+
+#endif
