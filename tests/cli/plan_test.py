@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bulkhead plan: what is chosen, what is refused, and what is impossible."""
+import json
+
+import tap
+from tap import BAD, FLEET, GOOD, has, run, same, write
+
+# A hard promise on a GPU model that has no partitions, for two customers who distrust each other.
+IMPOSSIBLE = '''\
+bulkhead: 1
+tenants:
+  - name: acme
+    trust: external
+    class: serving
+    operatorUntrusted: true
+    quota: {model: hard, gpus: 0.25}
+    slo: {kind: hard, metric: p99, target: 50ms}
+pools: []
+'''
+OLD_FLEET = '''\
+bulkhead: 1
+nodes:
+  - name: gpu-01
+    gpus:
+      - {index: 0, model: T4}
+'''
+
+
+def plan(*args):
+    return run('plan', *args)
+
+
+def test_a_kept_promise_is_exit_0():
+    r = plan(write('p.yaml', GOOD))
+    same(r.rc, 0, repr(r))
+    for words in ('tenant team-a (', '  choose ', '  stays shared ', '  bounded by ',
+                  '1 tenant: 1 can be kept, 0 cannot, in p.yaml\n'):
+        has(r.out, words)
+    has(r.out, 'No fleet given')
+    has(r.err, 'next: bulkhead ')
+
+
+def test_cheaper_choices_name_the_rule_that_refused_them():
+    r = plan(write('p.yaml', BAD), '--fleet', write('f.yaml', FLEET))
+    same(r.rc, 0, repr(r))
+    has(r.out, 'BH-020')
+    assert 'No fleet given' not in r.out
+
+
+def test_json_is_versioned_and_whole():
+    r = plan('-o', 'json', write('p.yaml', BAD), '--fleet', write('f.yaml', FLEET))
+    doc = json.loads(r.out)
+    same(list(doc), ['version', 'policy', 'fleet', 'kept', 'impossible', 'tenants'])
+    same((doc['version'], doc['policy'], doc['fleet'], doc['kept'], doc['impossible']), (1, 'p.yaml', 'f.yaml', 1, 0))
+    t, = doc['tenants']
+    same((t['tenant'], t['line'], t['possible']), ('acme', 3, True))
+    assert t['mechanism'] in ('whole', 'mig', 'mig-vgpu') and t['shared'] and t['boundedBy'] and t['why'], t
+    assert t['rejected'] and all(x['rule'].startswith('BH-') and x['reason'] for x in t['rejected']), t
+
+
+def test_what_nothing_keeps_is_exit_1_and_loud():
+    r = plan(write('p.yaml', IMPOSSIBLE), '--fleet', write('f.yaml', OLD_FLEET))
+    same(r.rc, 1, repr(r))
+    has(r.out, 'CANNOT KEEP')
+    has(r.out, 'would keep it')
+    doc = json.loads(plan('-o', 'json', 'p.yaml', '--fleet', 'f.yaml').out)
+    same((doc['impossible'], doc['tenants'][0]['possible']), (1, False))
+    assert doc['tenants'][0]['needed']
+
+
+def test_the_same_policy_gives_the_same_bytes():
+    write('p.yaml', BAD)
+    same(plan('p.yaml').out, plan('p.yaml').out)
+
+
+def test_only_a_policy_can_be_planned():
+    r = plan(write('q.yaml', 'apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: g, namespace: a}\n'
+                   'spec: {hard: {requests.nvidia.com/gpu: "4"}}\n'))
+    same((r.rc, r.out), (2, ''), repr(r))
+    has(r.err, 'no policy file')
+    same(plan('nowhere.yaml').rc, 2)
+    same(plan().rc, 2)
+    same(plan('a', 'b').rc, 2)
+
+
+if __name__ == '__main__':
+    tap.main(globals())
