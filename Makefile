@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# The doors to the project. The build itself is meson's; see CONTRIBUTING.md.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test bench lint format docs fuzz install clean release asan
+
+FUZZ_SECONDS ?= 60
+PREFIX ?= /usr/local
+RELEASE := build/release
+ASAN := build/asan
+BULKHEAD := $(RELEASE)/src/cli/bulkhead
+
+help: ## say what can be made
+	@echo 'usage: make TARGET'; echo
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  %-9s %s\n", $$1, $$2}'
+
+run: ## build, then judge the example policy and plan for it (no GPU needed)
+	@tools/setup build
+	@$(MAKE) --no-print-directory release
+	@tools/demo $(BULKHEAD)
+
+test: ## build with and without sanitizers, and run every test
+	@tools/setup test
+	@$(MAKE) --no-print-directory asan release
+	@tools/run-tests $(ASAN) $(RELEASE)
+
+bench: ## measure the checker and print the numbers
+	@tools/setup bench
+	@$(MAKE) --no-print-directory release
+	@meson test -C $(RELEASE) --benchmark --verbose --no-rebuild
+
+lint: ## check the format and run the static analyser
+	@tools/setup lint
+	@$(MAKE) --no-print-directory release
+	@tools/lint $(RELEASE)
+
+format: ## rewrite the sources in the house format
+	@tools/setup lint
+	@tools/lint --format
+
+docs: ## build the man pages and check the documents
+	@tools/setup docs
+	@$(MAKE) --no-print-directory release
+	@ls $(RELEASE)/docs/*.[1-9] >/dev/null 2>&1 || meson setup --reconfigure $(RELEASE) >/dev/null
+	@$(MAKE) --no-print-directory release
+	@tools/check-docs . && ls $(RELEASE)/docs/*.[1-9]
+
+fuzz: ## run every fuzzer for FUZZ_SECONDS (60)
+	@tools/setup fuzz
+	@tools/fuzz $(FUZZ_SECONDS)
+
+install: docs ## install under PREFIX (/usr/local); DESTDIR is honoured
+	@meson configure $(RELEASE) -Dprefix=$(PREFIX)
+	@meson install -C $(RELEASE)
+
+clean: ## remove what was built
+	rm -rf build
+
+# What the run and the checks use: optimised and hardened as shipped.
+release:
+	@tools/build $(RELEASE)
+
+# The same code under AddressSanitizer and UndefinedBehaviorSanitizer.
+asan:
+	@tools/build $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false
