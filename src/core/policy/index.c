@@ -163,6 +163,7 @@ bool bh_domains_distrust(const struct bh_policy *p, const struct bh_domains *a, 
 /* ---- places ---- */
 
 struct kernel_walk {
+    struct bh_lint *l;
     bh_kernel_fn fn;
     void *ctx;
 };
@@ -170,20 +171,25 @@ struct kernel_walk {
 static void walk_name(void *ctx, const char *name)
 {
     struct kernel_walk *w = ctx;
+    w->l->names_left--; /* bh_nodes_expand was given what is left as its limit */
     w->fn(w->ctx, name);
 }
 
-void bh_pool_kernels(const struct bh_lint *l, const struct bh_pool *pool, bh_kernel_fn fn, void *ctx)
+void bh_pool_kernels(struct bh_lint *l, const struct bh_pool *pool, bh_kernel_fn fn, void *ctx)
 {
-    struct kernel_walk walk = {fn, ctx};
+    struct kernel_walk walk = {l, fn, ctx};
     if (l->fleet) {
         for (size_t i = 0; i < pool->nodes.n; i++)
             fn(ctx, l->fleet->nodes.at[pool->nodes.at[i]].kernel);
         return;
     }
     for (size_t i = 0; i < pool->match.nodes.n; i++)
-        (void)!bh_nodes_expand(pool->match.nodes.at[i].s, 100000, walk_name, &walk, NULL);
+        if (bh_nodes_expand(pool->match.nodes.at[i].s, l->names_left, walk_name, &walk, NULL) != BH_OK)
+            bh_unknown(l, "`%.60s` of pool '%s' names too many nodes to hold against the others; a fleet file would say which exist",
+                       pool->match.nodes.at[i].s, pool->name);
 }
+
+enum { FABRIC_GPUS_MAX = 100000 }; /* of one pattern */
 
 struct fabric_fill {
     struct bh_lint *l;
@@ -203,7 +209,7 @@ static void index_fabrics(struct bh_lint *l)
         const struct bh_fabric *f = &l->p->fabrics.at[i];
         struct fabric_fill fill = {l, i};
         for (size_t k = 0; k < f->gpus.n; k++)
-            (void)!bh_gpus_expand(f->gpus.at[k].s, 100000, fill_fabric, &fill, NULL);
+            (void)!bh_gpus_expand(f->gpus.at[k].s, FABRIC_GPUS_MAX, fill_fabric, &fill, NULL);
     }
 }
 
@@ -232,7 +238,7 @@ uint32_t bh_pool_clients(const struct bh_lint *l, uint32_t pool)
 }
 
 /* A set of catalogue models as bits; the fleet's word, else whatever match.model may mean. */
-static uint64_t pool_models(const struct bh_lint *l, const struct bh_pool *pool)
+static uint64_t pool_models(const struct bh_lint *l, const struct bh_pool *pool, uint64_t fleet_models)
 {
     uint64_t set = 0;
     for (size_t k = 0; k < pool->gpus.n; k++) {
@@ -244,6 +250,17 @@ static uint64_t pool_models(const struct bh_lint *l, const struct bh_pool *pool)
     for (size_t i = 0; !pool->gpus.n && pool->match.model.s && i < bh_catalog_count(); i++)
         if (bh_catalog_matches(pool->match.model.s, bh_catalog_at(i)))
             set |= UINT64_C(1) << i;
+    /* manifests do not say which nodes a layout goes to: any of the cluster's */
+    return !set && pool->source != BH_SOURCE_POLICY && !pool->match.model.s ? fleet_models : set;
+}
+
+static uint64_t all_fleet_models(const struct bh_fleet *fleet)
+{
+    uint64_t set = 0;
+    for (size_t i = 0; fleet && i < fleet->nodes.n; i++)
+        for (size_t g = 0; g < fleet->nodes.at[i].gpus.n; g++)
+            if (fleet->nodes.at[i].gpus.at[g].model)
+                set |= UINT64_C(1) << (fleet->nodes.at[i].gpus.at[g].model - bh_catalog_at(0));
     return set;
 }
 
@@ -260,16 +277,18 @@ const struct bh_gpu_model *bh_pool_next_model(const struct bh_lint *l, uint32_t 
 void bh_lint_index(struct bh_lint *l)
 {
     const struct bh_policy *p = l->p;
+    l->names_left = BH_NAMES_MAX;
     index_tenant_pools(l);
     index_node_pools(l);
     index_workloads(l, &l->pool_workloads, p->pools.n, owner_pool);
     index_workloads(l, &l->tenant_workloads, p->tenants.n, owner_tenant);
     index_fabrics(l);
     assert(bh_catalog_count() <= 64);
+    uint64_t fleet_models = all_fleet_models(l->fleet);
     l->pool_models = bh_alloc(p->pools.n, sizeof(*l->pool_models));
     l->pool_domains = bh_alloc(p->pools.n, sizeof(*l->pool_domains));
     for (size_t i = 0; i < p->pools.n; i++) {
-        l->pool_models[i] = pool_models(l, &p->pools.at[i]);
+        l->pool_models[i] = pool_models(l, &p->pools.at[i], fleet_models);
         l->pool_domains[i] = bh_domains_none;
         for (size_t k = 0; k < p->pools.at[i].tenants.n; k++)
             bh_domains_add(p, &l->pool_domains[i], p->pools.at[i].tenants.at[k]);
@@ -284,5 +303,6 @@ void bh_lint_unindex(struct bh_lint *l)
     lists_fini(&l->tenant_workloads);
     free(l->pool_domains);
     free(l->pool_models);
+    free(l->waiver_idle);
     bh_map_fini(&l->fabric_by_gpu);
 }

@@ -236,6 +236,7 @@ static void run_rule(struct bh_lint *l, const struct bh_rule *rule)
     l->rule = rule;
     l->n_before = l->out->findings.n;
     l->unknown = NULL;
+    l->names_left = BH_NAMES_MAX;
     if (!rule->check || (rule->needs == BH_NEEDS_FLEET && !l->fleet)) {
         unchecked(l, rule->unchecked);
         return;

@@ -27,6 +27,8 @@ struct bh_lists {
     for (const uint32_t *v = (lists)->at + (lists)->start[i], *v##_end = (lists)->at + (lists)->start[(i) + 1]; \
          v < v##_end; v++)
 
+enum { BH_NAMES_MAX = 1 << 21 }; /* two million node names: far more than a fleet has */
+
 struct bh_lint {
     const struct bh_policy *p;
     const struct bh_fleet *fleet; /* NULL: none given */
@@ -35,6 +37,7 @@ struct bh_lint {
     const struct bh_rule *rule; /* the one being checked */
     size_t n_before;            /* findings when it began */
     const char *unknown;        /* first missing fact it met; NULL: none */
+    size_t names_left;          /* node names it may still walk */
 
     struct bh_lists tenant_pools;    /* tenant -> pools */
     struct bh_lists pool_workloads;  /* pool -> workloads */
@@ -42,6 +45,7 @@ struct bh_lint {
     struct bh_lists node_pools;      /* fleet node -> pools; empty without a fleet */
     struct bh_domains *pool_domains; /* per pool */
     uint64_t *pool_models;           /* per pool: bit i is catalogue model i */
+    bool *waiver_idle;               /* per waiver: in force and matched nothing; made by bh_waivers_apply */
     struct bh_map fabric_by_gpu;     /* `node:index` -> policy fabric, from its `fabric` section */
 };
 
@@ -79,9 +83,12 @@ bool bh_domains_distrust(const struct bh_policy *p, const struct bh_domains *a, 
                          uint32_t *ret_a, uint32_t *ret_b);
 
 /* ---- places ---- */
-/* Every kernel a pool's tenants may run on: fleet kernels, else the node names it matches. */
+/*
+ * Every kernel a pool's tenants may run on: fleet kernels, else the node names it matches. A few bytes of pattern
+ * can name millions, so a rule may walk so many names and no more; past that the rule is unchecked, never passed.
+ */
 typedef void (*bh_kernel_fn)(void *ctx, const char *kernel);
-void bh_pool_kernels(const struct bh_lint *l, const struct bh_pool *pool, bh_kernel_fn fn, void *ctx);
+void bh_pool_kernels(struct bh_lint *l, const struct bh_pool *pool, bh_kernel_fn fn, void *ctx);
 /* The fabric domain of a GPU: the fleet's word, else the policy's; NULL: unknown. */
 const char *bh_gpu_fabric(const struct bh_lint *l, const char *node, uint32_t index);
 

@@ -23,6 +23,20 @@ static const char *profile_names(struct bh_lint *l, const struct bh_gpu_model *m
 }
 
 /*
+ * The models a pool's partitions are held against. A pool that names none (a bare mig-parted layout) is held against
+ * every model with MIG: what fits on none of them fits nowhere. A name the catalogue does not have assumes nothing.
+ */
+static const struct bh_gpu_model *next_candidate(const struct bh_lint *l, uint32_t pool, const struct bh_gpu_model *after)
+{
+    if (l->pool_models[pool] || l->p->pools.at[pool].match.model.s)
+        return bh_pool_next_model(l, pool, after);
+    size_t i = after ? (size_t)(after - bh_catalog_at(0)) + 1 : 0;
+    while (i < bh_catalog_count() && !bh_model_has_mig(bh_catalog_at(i)))
+        i++;
+    return i < bh_catalog_count() ? bh_catalog_at(i) : NULL;
+}
+
+/*
  * Without a fleet `H100` may mean any of several models: a profile is missing only when none
  * of them has it. With a fleet every model present must have it.
  */
@@ -30,7 +44,7 @@ static const struct bh_gpu_model *model_lacking(const struct bh_lint *l, uint32_
 {
     const struct bh_gpu_model *lacking = NULL;
     bool every = l->p->pools.at[pool].gpus.n > 0;
-    for (const struct bh_gpu_model *m = NULL; (m = bh_pool_next_model(l, pool, m));) {
+    for (const struct bh_gpu_model *m = NULL; (m = next_candidate(l, pool, m));) {
         bool has = bh_model_has_mig(m) && (!profile || bh_mig_find(m, profile));
         if (has && !every)
             return NULL;
@@ -40,11 +54,15 @@ static const struct bh_gpu_model *model_lacking(const struct bh_lint *l, uint32_
     return lacking;
 }
 
-static void lacks(struct bh_lint *l, const struct bh_pool *pool, const struct bh_gpu_model *m, const char *profile,
-                  struct bh_pos cause)
+static void lacks(struct bh_lint *l, uint32_t i, const struct bh_gpu_model *m, const char *profile, struct bh_pos cause)
 {
+    const struct bh_pool *pool = &l->p->pools.at[i];
     struct bh_subject s = bh_about_pool(pool);
     s.cause = cause;
+    if (!bh_pool_next_model(l, i, NULL)) {
+        bh_found(l, s, "No GPU model of the catalogue has profile %s.", profile);
+        return;
+    }
     if (bh_model_has_mig(m))
         bh_found(l, s, "%s has no profile %s; it has %s.", m->name, profile, profile_names(l, m));
     else
@@ -52,29 +70,57 @@ static void lacks(struct bh_lint *l, const struct bh_pool *pool, const struct bh
                      "%s has no MIG; pool %s cannot be cut from it.", m->name, pool->name);
 }
 
+/* Each profile exists somewhere; is there one model that has them all? */
+static bool one_model_has_all(const struct bh_lint *l, uint32_t i)
+{
+    const struct bh_pool *pool = &l->p->pools.at[i];
+    for (const struct bh_gpu_model *m = NULL; (m = next_candidate(l, i, m));) {
+        bool all = true;
+        for (size_t k = 0; k < pool->layout.n && all; k++)
+            all = bh_mig_find(m, pool->layout.at[k].profile) != NULL;
+        if (all)
+            return true;
+    }
+    return false;
+}
+
+static const char *layout_profiles(struct bh_lint *l, const struct bh_pool *pool)
+{
+    struct bh_naming names;
+    bh_naming_init(&names, BH_MIG_INSTANCES_MAX);
+    for (size_t k = 0; k < pool->layout.n; k++)
+        bh_naming_add(&names, pool->layout.at[k].profile);
+    return bh_naming_end(l, &names);
+}
+
 /* One finding a pool: the first thing its model cannot be cut into. */
 static void check_pool_profiles(struct bh_lint *l, uint32_t i)
 {
     const struct bh_pool *pool = &l->p->pools.at[i];
-    if (!bh_pool_next_model(l, i, NULL)) {
+    if (!next_candidate(l, i, NULL)) {
         bh_unknown(l, "the GPU model of pool '%s' is not known", pool->name);
         return;
     }
     const struct bh_gpu_model *m = model_lacking(l, i, NULL);
     if (m) {
-        lacks(l, pool, m, NULL, pool->mechanism_pos);
+        lacks(l, i, m, NULL, pool->mechanism_pos);
         return;
     }
     for (size_t k = 0; k < pool->profiles.n; k++)
         if ((m = model_lacking(l, i, pool->profiles.at[k].s))) {
-            lacks(l, pool, m, pool->profiles.at[k].s, pool->profiles.at[k].pos);
+            lacks(l, i, m, pool->profiles.at[k].s, pool->profiles.at[k].pos);
             return;
         }
     for (size_t k = 0; k < pool->layout.n; k++)
         if ((m = model_lacking(l, i, pool->layout.at[k].profile))) {
-            lacks(l, pool, m, pool->layout.at[k].profile, pool->layout.at[k].pos);
+            lacks(l, i, m, pool->layout.at[k].profile, pool->layout.at[k].pos);
             return;
         }
+    if (pool->layout.n && !one_model_has_all(l, i)) {
+        struct bh_subject s = bh_about_pool(pool);
+        s.cause = pool->layout_pos;
+        bh_found(l, s, "No one GPU model has all of %s.", layout_profiles(l, pool));
+    }
 }
 
 static struct bh_subject about_gpu(struct bh_lint *l, const struct bh_fleet_node *n, const struct bh_gpu *g)
@@ -233,7 +279,7 @@ static void check_pool_layout(struct bh_lint *l, uint32_t i)
     struct bh_mig_instance want[BH_MIG_INSTANCES_MAX + 1];
     const struct bh_gpu_model *bad = NULL;
     bool every = pool->gpus.n > 0;
-    for (const struct bh_gpu_model *m = NULL; (m = bh_pool_next_model(l, i, m));) {
+    for (const struct bh_gpu_model *m = NULL; (m = next_candidate(l, i, m));) {
         size_t n;
         if (!bh_model_has_mig(m) || !layout_on(pool, m, want, &n))
             continue;
@@ -275,7 +321,7 @@ BH_CHECK(048)
         const struct bh_pool *pool = &l->p->pools.at[i];
         if (!pool_cuts(pool) || !pool->layout.n)
             continue;
-        if (bh_pool_next_model(l, i, NULL))
+        if (next_candidate(l, i, NULL))
             check_pool_layout(l, i);
         else
             bh_unknown(l, "the GPU model of pool '%s' is not known", pool->name);

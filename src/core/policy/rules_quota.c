@@ -301,10 +301,19 @@ BH_CHECK(036)
 
 /* ---- names and requests ---- */
 
+/* The names a whole GPU or a whole MIG slice goes by: `nvidia.com/gpu`, `nvidia.com/mig-1g.10gb`. A rename is neither. */
 static bool looks_whole(const char *resource)
 {
-    return bh_str_eq(resource, "nvidia.com/gpu") ||
-           (resource && bh_str_starts(resource, "nvidia.com/mig-") && !bh_str_ends(resource, ".shared"));
+    if (!resource || !bh_str_starts(resource, "nvidia.com/mig-"))
+        return bh_str_eq(resource, "nvidia.com/gpu");
+    const char *p = resource + strlen("nvidia.com/mig-");
+    while (bh_is_digit(*p))
+        p++;
+    if (*p++ != 'g' || *p++ != '.')
+        return false;
+    while (bh_is_digit(*p))
+        p++;
+    return strcmp(p, "gb") == 0 || strcmp(p, "gb.me") == 0;
 }
 
 BH_CHECK(037)

@@ -54,7 +54,7 @@ static bool foreign_device(const struct bh_workload *w, const char *path)
 /* An MPS pipe belongs to the pool's own server only where the pool is an MPS pool and is named by the path. */
 static bool foreign_pipe(const struct bh_lint *l, const struct bh_workload *w, const char *path)
 {
-    if (!strstr(path, "nvidia-mps") && !strstr(path, "/mps/"))
+    if (!strstr(path, "nvidia-mps") && !strstr(path, "/mps/") && !bh_str_ends(path, "/mps"))
         return false;
     if (w->pool == BH_NONE || bh_pool_effective(&l->p->pools.at[w->pool]) != BH_MECH_MPS)
         return true;
