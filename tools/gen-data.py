@@ -113,6 +113,10 @@ def catalog(data):
     out.append(counted('struct bh_gpu_model', 'bh_gpu_models', 'bh_gpu_model_count', rows))
     out.append(counted('struct bh_model_name', 'bh_model_names', 'bh_model_name_count',
                        [f'{text(n)}, {i}' for n, i in names]))
+    ids = sorted((int(d, 16), i) for i, m in enumerate(data['models']) for d in m.get('pci_device_ids', []))
+    need(len({d for d, _ in ids}) == len(ids) and ids[-1][0] <= 0xffff, 'a PCI device id twice or out of range')
+    out.append(counted('struct bh_model_device', 'bh_model_devices', 'bh_model_device_count',
+                       [f'{d:#06x}, {i}' for d, i in ids]))
     return out
 
 

@@ -19,7 +19,7 @@ struct bh_arena {
     size_t total_bytes; /* obtained from malloc, for the linear-memory checks */
 };
 
-void bh_arena_fini(struct bh_arena *a); /* a zeroed struct is an empty arena */
+void bh_arena_fini(struct bh_arena *a);                   /* a zeroed struct is an empty arena */
 void *bh_arena_alloc(struct bh_arena *a, size_t n_bytes); /* zeroed, 8-aligned, never NULL */
 char *bh_arena_strn(struct bh_arena *a, const char *s, size_t n);
 char *bh_arena_str(struct bh_arena *a, const char *s);

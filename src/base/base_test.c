@@ -176,7 +176,11 @@ TEST(map_agrees_with_a_list)
         struct bh_choice c = {bytes, sizeof(bytes)};
         struct bh_arena arena = {0};
         struct bh_map m = {0};
-        BH_VEC(struct { const char *key; uint32_t value; }) list = {0};
+        BH_VEC(struct {
+            const char *key;
+            uint32_t value;
+        })
+        list = {0};
         bh_choice_fill(bytes, sizeof(bytes), seed);
         for (uint32_t i = 0; c.left; i++) {
             const char *key = bh_arena_printf(&arena, "k%u", bh_choose(&c, 300));

@@ -27,7 +27,8 @@ void bh_json_open(struct bh_json *j, char bracket);      /* '{' or '[', an eleme
 void bh_json_open_flat(struct bh_json *j, char bracket); /* all on one line */
 void bh_json_close(struct bh_json *j, char bracket);     /* '}' or ']' */
 void bh_json_key(struct bh_json *j, const char *key);
-void bh_json_str(struct bh_json *j, const char *s); /* NULL writes null; bytes that are not UTF-8 become U+FFFD */
+void bh_json_str(struct bh_json *j,
+                 const char *s); /* NULL writes null; bytes that are not UTF-8 become U+FFFD */
 void bh_json_u64(struct bh_json *j, uint64_t v);
 void bh_json_bool(struct bh_json *j, bool v);
 

@@ -238,16 +238,18 @@ TEST(hostile_strings_stay_strings)
 TEST(what_is_not_utf8_is_replaced)
 {
     CHECK(writes("\xff", "[\"" FFFD "\"]\n"));
-    CHECK(writes("\xc3", "[\"" FFFD "\"]\n"));                          /* cut short */
-    CHECK(writes("\xe2\x82", "[\"" FFFD FFFD "\"]\n"));                 /* cut short */
-    CHECK(writes("\xf0\x9f\x98", "[\"" FFFD FFFD FFFD "\"]\n"));        /* cut short */
-    CHECK(writes("\xc0\xaf", "[\"" FFFD FFFD "\"]\n"));                 /* overlong '/' */
-    CHECK(writes("\xe0\x80\xaf", "[\"" FFFD FFFD FFFD "\"]\n"));        /* overlong */
-    CHECK(writes("\xed\xa0\x80", "[\"" FFFD FFFD FFFD "\"]\n"));        /* a surrogate */
+    CHECK(writes("\xc3", "[\"" FFFD "\"]\n"));                            /* cut short */
+    CHECK(writes("\xe2\x82", "[\"" FFFD FFFD "\"]\n"));                   /* cut short */
+    CHECK(writes("\xf0\x9f\x98", "[\"" FFFD FFFD FFFD "\"]\n"));          /* cut short */
+    CHECK(writes("\xc0\xaf", "[\"" FFFD FFFD "\"]\n"));                   /* overlong '/' */
+    CHECK(writes("\xe0\x80\xaf", "[\"" FFFD FFFD FFFD "\"]\n"));          /* overlong */
+    CHECK(writes("\xed\xa0\x80", "[\"" FFFD FFFD FFFD "\"]\n"));          /* a surrogate */
     CHECK(writes("\xf4\x90\x80\x80", "[\"" FFFD FFFD FFFD FFFD "\"]\n")); /* past U+10FFFF */
     CHECK(writes("\xf4\x8f\xbf\xbf", "[\"\xf4\x8f\xbf\xbf\"]\n"));
     CHECK(writes("\xc3\"", "[\"" FFFD "\\\"\"]\n")); /* the quote after it is still escaped */
-    CHECK(writes("\x80" "abc", "[\"" FFFD "abc\"]\n"));
+    CHECK(writes("\x80"
+                 "abc",
+                 "[\"" FFFD "abc\"]\n"));
 }
 
 TEST(a_buffer_too_small_says_so)

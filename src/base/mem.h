@@ -37,15 +37,14 @@ static inline void *bh_steal_(void *pp)
 #define BH_COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* BH_VEC(struct bh_slice) slices;  one growable array, no hidden allocation. */
-#define BH_VEC(T)                                                                              \
-    struct {                                                                                   \
-        T *at;                                                                                 \
-        size_t n, cap;                                                                         \
+#define BH_VEC(T)      \
+    struct {           \
+        T *at;         \
+        size_t n, cap; \
     }
 /* The new last element, not yet initialised. */
-#define bh_vec_push(v)                                                                         \
-    ((v)->at = (v)->n < (v)->cap ? (v)->at                                                     \
-                                 : bh_grow_((v)->at, &(v)->cap, (v)->n + 1, sizeof(*(v)->at)), \
+#define bh_vec_push(v)                                                                                   \
+    ((v)->at = (v)->n < (v)->cap ? (v)->at : bh_grow_((v)->at, &(v)->cap, (v)->n + 1, sizeof(*(v)->at)), \
      &(v)->at[(v)->n++])
 #define bh_vec_fini(v) (free((v)->at), (v)->at = NULL, (v)->n = (v)->cap = 0)
 

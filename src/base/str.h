@@ -6,13 +6,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static inline bool bh_is_digit(char c) { return c >= '0' && c <= '9'; }
-static inline bool bh_is_lower(char c) { return c >= 'a' && c <= 'z'; }
-static inline bool bh_is_alpha(char c) { return bh_is_lower(c) || (c >= 'A' && c <= 'Z'); }
-static inline bool bh_is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-static inline char bh_to_lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c; }
+static inline bool bh_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline bool bh_is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+static inline bool bh_is_alpha(char c)
+{
+    return bh_is_lower(c) || (c >= 'A' && c <= 'Z');
+}
+static inline bool bh_is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+static inline char bh_to_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
 
-bool bh_str_eq(const char *a, const char *b);       /* NULL equals only NULL */
+bool bh_str_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool bh_str_eq_nocase(const char *a, const char *b);
 bool bh_str_starts(const char *s, const char *prefix);
 bool bh_str_ends(const char *s, const char *suffix);

@@ -23,64 +23,63 @@ struct bh_test {
 extern struct bh_test *bh_tests, **bh_tests_tail;
 extern int bh_test_failed;
 
-#define TEST(n)                                                                                \
-    static void test_##n(void);                                                                \
-    __attribute__((constructor)) static void reg_##n(void)                                     \
-    {                                                                                          \
-        static struct bh_test t = {#n, test_##n, NULL};                                        \
-        if (!bh_tests_tail)                                                                    \
-            bh_tests_tail = &bh_tests;                                                         \
-        *bh_tests_tail = &t;                                                                   \
-        bh_tests_tail = &t.next;                                                               \
-    }                                                                                          \
+#define TEST(n)                                            \
+    static void test_##n(void);                            \
+    __attribute__((constructor)) static void reg_##n(void) \
+    {                                                      \
+        static struct bh_test t = {#n, test_##n, NULL};    \
+        if (!bh_tests_tail)                                \
+            bh_tests_tail = &bh_tests;                     \
+        *bh_tests_tail = &t;                               \
+        bh_tests_tail = &t.next;                           \
+    }                                                      \
     static void test_##n(void)
 
-#define CHECK(e)                                                                               \
-    do {                                                                                       \
-        if (!(e)) {                                                                            \
-            bh_test_failed = 1;                                                                \
-            printf("# %s:%d: %s\n", __FILE__, __LINE__, #e);                                   \
-            return;                                                                            \
-        }                                                                                      \
+#define CHECK(e)                                             \
+    do {                                                     \
+        if (!(e)) {                                          \
+            bh_test_failed = 1;                              \
+            printf("# %s:%d: %s\n", __FILE__, __LINE__, #e); \
+            return;                                          \
+        }                                                    \
     } while (0)
 
-#define CHECK_EQ(a, b)                                                                         \
-    do {                                                                                       \
-        int64_t a_ = (int64_t)(a), b_ = (int64_t)(b);                                          \
-        if (a_ != b_) {                                                                        \
-            bh_test_failed = 1;                                                                \
-            printf("# %s:%d: %s == %s (%" PRId64 " vs %" PRId64 ")\n", __FILE__, __LINE__, #a, \
-                   #b, a_, b_);                                                                \
-            return;                                                                            \
-        }                                                                                      \
+#define CHECK_EQ(a, b)                                                                                      \
+    do {                                                                                                    \
+        int64_t a_ = (int64_t)(a), b_ = (int64_t)(b);                                                       \
+        if (a_ != b_) {                                                                                     \
+            bh_test_failed = 1;                                                                             \
+            printf("# %s:%d: %s == %s (%" PRId64 " vs %" PRId64 ")\n", __FILE__, __LINE__, #a, #b, a_, b_); \
+            return;                                                                                         \
+        }                                                                                                   \
     } while (0)
 
-#define CHECK_STR(a, b)                                                                        \
-    do {                                                                                       \
-        const char *a_ = (a), *b_ = (b);                                                       \
-        if (!a_ || !b_ || strcmp(a_, b_) != 0) {                                               \
-            bh_test_failed = 1;                                                                \
-            printf("# %s:%d: %s == %s\n#   left:  %s\n#   right: %s\n", __FILE__, __LINE__,    \
-                   #a, #b, a_ ? a_ : "(null)", b_ ? b_ : "(null)");                            \
-            return;                                                                            \
-        }                                                                                      \
+#define CHECK_STR(a, b)                                                                             \
+    do {                                                                                            \
+        const char *a_ = (a), *b_ = (b);                                                            \
+        if (!a_ || !b_ || strcmp(a_, b_) != 0) {                                                    \
+            bh_test_failed = 1;                                                                     \
+            printf("# %s:%d: %s == %s\n#   left:  %s\n#   right: %s\n", __FILE__, __LINE__, #a, #b, \
+                   a_ ? a_ : "(null)", b_ ? b_ : "(null)");                                         \
+            return;                                                                                 \
+        }                                                                                           \
     } while (0)
 
 /* One test binary per file: this line ends it. */
-#define TEST_MAIN                                                                              \
-    struct bh_test *bh_tests, **bh_tests_tail;                                                 \
-    int bh_test_failed;                                                                        \
-    int main(void)                                                                             \
-    {                                                                                          \
-        int n = 0, bad = 0;                                                                    \
-        for (struct bh_test *t = bh_tests; t; t = t->next) {                                   \
-            bh_test_failed = 0;                                                                \
-            t->fn();                                                                           \
-            bad |= bh_test_failed;                                                             \
-            printf("%s %d - %s\n", bh_test_failed ? "not ok" : "ok", ++n, t->name);            \
-        }                                                                                      \
-        printf("1..%d\n", n);                                                                  \
-        return bad || n == 0;                                                                  \
+#define TEST_MAIN                                                                   \
+    struct bh_test *bh_tests, **bh_tests_tail;                                      \
+    int bh_test_failed;                                                             \
+    int main(void)                                                                  \
+    {                                                                               \
+        int n = 0, bad = 0;                                                         \
+        for (struct bh_test *t = bh_tests; t; t = t->next) {                        \
+            bh_test_failed = 0;                                                     \
+            t->fn();                                                                \
+            bad |= bh_test_failed;                                                  \
+            printf("%s %d - %s\n", bh_test_failed ? "not ok" : "ok", ++n, t->name); \
+        }                                                                           \
+        printf("1..%d\n", n);                                                       \
+        return bad || n == 0;                                                       \
     }
 
 #endif

@@ -62,7 +62,8 @@ static bool scale(uint64_t milli, uint64_t factor, uint64_t *ret, bool *ret_rest
 {
     uint64_t fraction = milli % 1000 * factor; /* factor stays below 2^54 */
     *ret_rest = fraction % 1000 != 0;
-    return !__builtin_mul_overflow(milli / 1000, factor, ret) && !__builtin_add_overflow(*ret, fraction / 1000, ret);
+    return !__builtin_mul_overflow(milli / 1000, factor, ret) &&
+           !__builtin_add_overflow(*ret, fraction / 1000, ret);
 }
 
 int bh_size_parse(const char *s, uint64_t *ret_bytes, struct bh_err *err)
@@ -76,7 +77,8 @@ int bh_size_parse(const char *s, uint64_t *ret_bytes, struct bh_err *err)
     bool rest;
     const struct suffix *u;
     if (!scan_decimal(&p, 3, &milli) || !(u = suffix_find(units, sizeof(units) / sizeof(units[0]), p)))
-        return bh_fail(err, BH_INVALID, "'%.60s' is not a size; write it like 20GiB (MiB, GiB, TiB, MB, GB, TB)", s);
+        return bh_fail(err, BH_INVALID,
+                       "'%.60s' is not a size; write it like 20GiB (MiB, GiB, TiB, MB, GB, TB)", s);
     if (!scale(milli, u->factor, &v, &rest))
         return bh_fail(err, BH_INVALID, "'%.60s' is too large a size", s);
     *ret_bytes = v; /* 0.1GiB is no whole number of bytes; less than one byte is dropped */
@@ -150,7 +152,8 @@ int bh_duration_parse(const char *s, uint64_t *ret_ms, struct bh_err *err)
     bool rest;
     const struct suffix *u;
     if (!scan_decimal(&p, 3, &milli) || !(u = suffix_find(units, sizeof(units) / sizeof(units[0]), p)))
-        return bh_fail(err, BH_INVALID, "'%.60s' is not a duration; write it like 50ms, 2s, 10m, 4h or 7d", s);
+        return bh_fail(err, BH_INVALID, "'%.60s' is not a duration; write it like 50ms, 2s, 10m, 4h or 7d",
+                       s);
     if (!scale(milli, u->factor, &v, &rest))
         return bh_fail(err, BH_INVALID, "'%.60s' is too long a duration", s);
     if (rest)
@@ -228,8 +231,8 @@ static int32_t day_number(int y, int m, int d)
 static bool scan_day(const char **s, int32_t *ret)
 {
     int y, m, d;
-    if (!scan_fixed(s, 4, '-', &y) || !scan_fixed(s, 2, '-', &m) || !scan_fixed(s, 2, 0, &d) || y < 1 || m < 1 ||
-        m > 12 || d < 1 || d > month_days(y, m))
+    if (!scan_fixed(s, 4, '-', &y) || !scan_fixed(s, 2, '-', &m) || !scan_fixed(s, 2, 0, &d) || y < 1 ||
+        m < 1 || m > 12 || d < 1 || d > month_days(y, m))
         return false;
     *ret = day_number(y, m, d);
     return true;
@@ -246,7 +249,8 @@ int bh_instant_parse(const char *s, int64_t *ret_s, struct bh_err *err)
              scan_fixed(&p, 2, 'Z', &sec) && !*p && h < 24 && m < 60 && sec < 60;
     }
     if (!ok)
-        return bh_fail(err, BH_INVALID, "'%.60s' is not a date; write it like 2026-12-31 or 2026-12-31T23:59:59Z", s);
+        return bh_fail(err, BH_INVALID,
+                       "'%.60s' is not a date; write it like 2026-12-31 or 2026-12-31T23:59:59Z", s);
     *ret_s = (int64_t)day * 86400 + h * 3600 + m * 60 + sec;
     return BH_OK;
 }
@@ -273,7 +277,8 @@ bool bh_name_valid(const char *s)
 }
 
 /* v/scale with up to `decimals` decimals, zeros at the end dropped, then the unit. */
-static void put_decimal(struct bh_unit_text *t, uint64_t v, uint64_t scale, unsigned decimals, const char *unit)
+static void put_decimal(struct bh_unit_text *t, uint64_t v, uint64_t scale, unsigned decimals,
+                        const char *unit)
 {
     uint64_t whole = v / scale, rest = v % scale, frac = 0, ten = 1;
     for (unsigned i = 0; i < decimals; i++) {
@@ -321,7 +326,8 @@ const char *bh_count_format(uint64_t milli, struct bh_unit_text *t)
 
 const char *bh_duration_format(uint64_t ms, struct bh_unit_text *t)
 {
-    static const struct suffix units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
+    static const struct suffix units[] = {
+        {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}};
     size_t i = 0;
     while (i + 1 < sizeof(units) / sizeof(units[0]) && (ms == 0 || ms % units[i].factor != 0))
         i++;

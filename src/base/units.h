@@ -45,10 +45,10 @@ bool bh_name_valid(const char *s);
 struct bh_unit_text {
     char s[40];
 };
-const char *bh_size_format(uint64_t bytes, struct bh_unit_text *t);   /* `20 GiB`, `16.5 GiB`, `512 MiB` */
-const char *bh_share_format(uint32_t ppm, struct bh_unit_text *t);    /* `25%`, `12.1%` */
-const char *bh_count_format(uint64_t milli, struct bh_unit_text *t);  /* `4`, `0.5` */
-const char *bh_duration_format(uint64_t ms, struct bh_unit_text *t);  /* `50ms`, `7d` */
-const char *bh_date_format(int32_t day, struct bh_unit_text *t);      /* `2026-12-31` */
+const char *bh_size_format(uint64_t bytes, struct bh_unit_text *t);  /* `20 GiB`, `16.5 GiB`, `512 MiB` */
+const char *bh_share_format(uint32_t ppm, struct bh_unit_text *t);   /* `25%`, `12.1%` */
+const char *bh_count_format(uint64_t milli, struct bh_unit_text *t); /* `4`, `0.5` */
+const char *bh_duration_format(uint64_t ms, struct bh_unit_text *t); /* `50ms`, `7d` */
+const char *bh_date_format(int32_t day, struct bh_unit_text *t);     /* `2026-12-31` */
 
 #endif

@@ -172,10 +172,25 @@ TEST(quantities)
 TEST(shares)
 {
     static const struct row rows[] = {
-        {"25%", 250000},    {"0.25", 250000},  {"100%", 1000000}, {"1", 1000000},    {"0", 0},
-        {"0%", 0},          {"12.5%", 125000}, {"0.0001%", 1},    {"0.000001", 1},   {"101%", REFUSED},
-        {"1.000001", REFUSED}, {"25", REFUSED}, {"", REFUSED},    {"%", REFUSED},    {"25%%", REFUSED},
-        {"-1%", REFUSED},   {"0.00001%", REFUSED}, {"25 %", REFUSED}, {"0.25x", REFUSED},
+        {"25%", 250000},
+        {"0.25", 250000},
+        {"100%", 1000000},
+        {"1", 1000000},
+        {"0", 0},
+        {"0%", 0},
+        {"12.5%", 125000},
+        {"0.0001%", 1},
+        {"0.000001", 1},
+        {"101%", REFUSED},
+        {"1.000001", REFUSED},
+        {"25", REFUSED},
+        {"", REFUSED},
+        {"%", REFUSED},
+        {"25%%", REFUSED},
+        {"-1%", REFUSED},
+        {"0.00001%", REFUSED},
+        {"25 %", REFUSED},
+        {"0.25x", REFUSED},
     };
     CHECK(rows_hold(share_of, rows, BH_COUNT_OF(rows)));
 }
@@ -183,10 +198,25 @@ TEST(shares)
 TEST(durations)
 {
     static const struct row rows[] = {
-        {"50ms", 50},     {"2s", 2000},      {"10m", 600000},   {"4h", 14400000},   {"7d", 604800000},
-        {"1.5s", 1500},   {"0.5h", 1800000}, {"365d", 31536000000}, {"0s", 0},      {"0.001s", 1},
-        {"1.5ms", REFUSED}, {"10", REFUSED}, {"", REFUSED},     {"ms", REFUSED},    {"1w", REFUSED},
-        {"1h30m", REFUSED}, {"-1s", REFUSED}, {"999999999999d", REFUSED}, {"18446744073709551615d", REFUSED},
+        {"50ms", 50},
+        {"2s", 2000},
+        {"10m", 600000},
+        {"4h", 14400000},
+        {"7d", 604800000},
+        {"1.5s", 1500},
+        {"0.5h", 1800000},
+        {"365d", 31536000000},
+        {"0s", 0},
+        {"0.001s", 1},
+        {"1.5ms", REFUSED},
+        {"10", REFUSED},
+        {"", REFUSED},
+        {"ms", REFUSED},
+        {"1w", REFUSED},
+        {"1h30m", REFUSED},
+        {"-1s", REFUSED},
+        {"999999999999d", REFUSED},
+        {"18446744073709551615d", REFUSED},
     };
     CHECK(rows_hold(duration_of, rows, BH_COUNT_OF(rows)));
 }
@@ -194,17 +224,29 @@ TEST(durations)
 TEST(counts_money_and_whole_numbers)
 {
     static const struct row counts[] = {
-        {"4", 4000}, {"0.5", 500}, {"1.125", 1125}, {"0", 0}, {"1.1250", 1125}, {"1.1255", REFUSED},
-        {"four", REFUSED}, {"", REFUSED}, {"-4", REFUSED}, {"4 ", REFUSED}, {"18446744073709552", REFUSED},
+        {"4", 4000},
+        {"0.5", 500},
+        {"1.125", 1125},
+        {"0", 0},
+        {"1.1250", 1125},
+        {"1.1255", REFUSED},
+        {"four", REFUSED},
+        {"", REFUSED},
+        {"-4", REFUSED},
+        {"4 ", REFUSED},
+        {"18446744073709552", REFUSED},
     };
     static const struct row money[] = {
-        {"2.50", 2500000},      {"0.02", 20000},  {"0.000001", 1},
+        {"2.50", 2500000},      {"0.02", 20000},   {"0.000001", 1},
         {"0.0000001", REFUSED}, {"2,50", REFUSED}, {"$2", REFUSED},
     };
     static const struct row whole[] = {
-        {"0", 0}, {"100", 100}, {"007", 7}, {"101", REFUSED}, {"1.0", REFUSED}, {"1.5", REFUSED},
-        {"1.", REFUSED},
-        {"", REFUSED}, {"-0", REFUSED}, {"99999999999999999999", REFUSED}, {"0x1", REFUSED}, {"1e1", REFUSED},
+        {"0", 0},         {"100", 100},
+        {"007", 7},       {"101", REFUSED},
+        {"1.0", REFUSED}, {"1.5", REFUSED},
+        {"1.", REFUSED},  {"", REFUSED},
+        {"-0", REFUSED},  {"99999999999999999999", REFUSED},
+        {"0x1", REFUSED}, {"1e1", REFUSED},
     };
     CHECK(rows_hold(count_of, counts, BH_COUNT_OF(counts)));
     CHECK(rows_hold(money_of, money, BH_COUNT_OF(money)));

@@ -93,6 +93,8 @@ static int judge(struct bh_cli *cli, const struct bh_input *in, int32_t today)
     for (size_t i = 0; i < in->units.n; i++)
         bh_report_fini(&reports[i]);
     free(reports);
+    if (in->n_set_aside)
+        return BH_EXIT_UNREADABLE;
     return sum.errors ? BH_EXIT_FOUND : BH_EXIT_OK;
 }
 

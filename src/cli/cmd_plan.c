@@ -46,6 +46,8 @@ static int make(struct bh_cli *cli, const struct bh_input *in)
         say_next(cli, impossible);
     }
     bh_plan_fini(&plan);
+    if (in->n_set_aside)
+        return BH_EXIT_UNREADABLE;
     return impossible ? BH_EXIT_FOUND : BH_EXIT_OK;
 }
 

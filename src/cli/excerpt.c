@@ -69,7 +69,8 @@ static size_t offset_of(const char *line, size_t n, size_t column)
 }
 
 /* Findings come in order, so the walk along a long line goes on from where the last one ended. */
-static size_t window_start(struct bh_excerpt_file *f, uint32_t line_number, const char *line, size_t n, size_t from)
+static size_t window_start(struct bh_excerpt_file *f, uint32_t line_number, const char *line, size_t n,
+                           size_t from)
 {
     if (f->last_line != line_number || f->last_column > from)
         f->last_column = f->last_byte = 0;

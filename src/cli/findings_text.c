@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/findings_text.h"
 
-#include "base/str.h"
 #include "cli/excerpt.h"
 #include "cli/load.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum { INDENT = 4 };
 
@@ -97,20 +97,46 @@ static void write_notes(struct bh_cli *cli, const struct bh_input *in)
     }
 }
 
-/* One line a reason, the rules behind it: the first mention of a reason gathers all that share it. */
-static void write_reason(struct bh_cli *cli, const bh_unchecked_vec *v, size_t first)
+/* Why a rule was not checked, in so few kinds that they are read; -o json has every reason in full. */
+enum why { WHY_FLEET, WHY_FLEET_SILENT, WHY_LIVE, WHY_SILENT, N_WHY };
+
+static enum why why_of(const struct bh_findings *f, const struct bh_unchecked *u)
 {
+    if (u->rule->needs == BH_NEEDS_LIVE)
+        return WHY_LIVE;
+    /* some rules of the policy alone need the hardware for a part of their answer, and say so */
+    if (u->rule->needs == BH_NEEDS_FLEET || strstr(u->reason, "--fleet"))
+        return f->in->has_fleet ? WHY_FLEET_SILENT : WHY_FLEET;
+    return WHY_SILENT;
+}
+
+/* The rules of one kind on a line, each once: one may have a reason from every unit. */
+static void write_why(struct bh_cli *cli, const struct bh_findings *f, const bh_unchecked_vec *v,
+                      enum why why)
+{
+    static const char *const text[N_WHY] = {
+        [WHY_FLEET] = "needs --fleet:",
+        [WHY_FLEET_SILENT] = "the fleet file does not say:",
+        [WHY_LIVE] = "needs a live system:",
+        [WHY_SILENT] = "these files do not say:",
+    };
     struct bh_buf line;
+    size_t n = 0;
     bh_buf_init(&line, 1u << 16);
-    for (size_t i = 0; i < first; i++)
-        if (bh_str_eq(v->at[i].reason, v->at[first].reason))
-            return;
-    bh_buf_printf(&line, "%s:", v->at[first].reason);
-    for (size_t i = first; i < v->n; i++)
-        if (bh_str_eq(v->at[i].reason, v->at[first].reason))
+    bh_buf_str(&line, text[why]);
+    for (size_t i = 0; i < v->n; i++) {
+        bool first = why_of(f, &v->at[i]) == why;
+        for (size_t k = 0; first && k < i; k++)
+            first = v->at[k].rule != v->at[i].rule;
+        if (first) {
             bh_buf_printf(&line, " %s", v->at[i].rule->id);
-    bh_text_blanks(&cli->out, 2);
-    bh_text_wrap(&cli->out, bh_buf_text(&line), 2, 6, cli->width);
+            n++;
+        }
+    }
+    if (n) {
+        bh_text_blanks(&cli->out, 2);
+        bh_text_wrap(&cli->out, bh_buf_text(&line), 2, 6, cli->width);
+    }
     bh_buf_fini(&line);
 }
 
@@ -119,9 +145,9 @@ static void write_unchecked(struct bh_cli *cli, const struct bh_findings *f)
     bh_unchecked_vec unchecked = {0};
     bh_findings_unchecked(f, &unchecked);
     if (unchecked.n)
-        bh_buf_str(&cli->out, "Not checkable from these files:\n");
-    for (size_t i = 0; i < unchecked.n; i++)
-        write_reason(cli, &unchecked, i);
+        bh_buf_str(&cli->out, "Not checkable from these files (-o json says why):\n");
+    for (unsigned why = 0; unchecked.n && why < N_WHY; why++)
+        write_why(cli, f, &unchecked, (enum why)why);
     bh_vec_fini(&unchecked);
 }
 

@@ -28,20 +28,31 @@ TEST(findings_read_like_a_compiler)
                    "-:3:1: warning BH-056 pool:time-slicing (ConfigMap/ns/x)\n"
                    "    ECC \\x1b off.\n"
                    "-:9:2: note: kind Gateway is passed over\n"
-                   "Not checkable from these files:\n"
-                   "  needs a live attestation: BH-007\n"
-                   "  no fleet: BH-056\n"
+                   "Not checkable from these files (-o json says why):\n"
+                   "  needs --fleet: BH-056\n"
+                   "  needs a live system: BH-007\n"
                    "1 error, 1 warning, 0 infos, 1 waived in a dir/p#1.yaml and 1 more\n");
 }
 
-TEST(a_reason_gathers_its_rules)
+TEST(kinds_of_reason_gather_their_rules)
 {
     struct bh_findings_fixture x;
     char got[4096];
     bh_findings_fixture_init(&x);
-    x.unchecked[0][1].reason = "needs a live attestation";
+    x.unchecked[0][1].rule = bh_rule_find("BH-070");
     text(&x, false, got, sizeof(got));
-    CHECK(strstr(got, "  needs a live attestation: BH-007 BH-056\n"));
+    CHECK(strstr(got, "  needs a live system: BH-007 BH-070\n"));
+    CHECK(!strstr(got, "--fleet"));
+    /* a rule that two units could not answer for two reasons is named once */
+    x.unchecked[0][1].rule = x.unchecked[0][0].rule;
+    text(&x, false, got, sizeof(got));
+    CHECK(strstr(got, "  needs a live system: BH-007\n"));
+    x.unchecked[0][0].rule = bh_rule_find("BH-001");
+    x.unchecked[0][1].rule = bh_rule_find("BH-056");
+    x.in.has_fleet = true;
+    text(&x, false, got, sizeof(got));
+    CHECK(strstr(got, "  the fleet file does not say: BH-056\n  needs a live system: BH-007\n"
+                      "  these files do not say: BH-001\n"));
 }
 
 TEST(sentences_are_folded_for_a_terminal_only)

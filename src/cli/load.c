@@ -15,6 +15,12 @@ void bh_text_place(struct bh_buf *b, const struct bh_input *in, struct bh_pos po
     bh_buf_str(b, ": ");
 }
 
+/* Mistakes in what merely lay in a folder, and something is left besides. */
+static bool may_judge(const struct bh_input *in)
+{
+    return in->diags.n_errors == in->n_set_aside && in->units.n > 0;
+}
+
 static void say_errors(const struct bh_cli *cli, const struct bh_input *in)
 {
     struct bh_buf b;
@@ -28,9 +34,9 @@ static void say_errors(const struct bh_cli *cli, const struct bh_input *in)
         bh_buf_str(&b, "\n");
     }
     bh_paint_add(&b, cli->paint_err, BH_PAINT_RED, "bulkhead:");
-    bh_buf_printf(&b, " %zu %s%s; nothing was judged\n", in->diags.n_errors,
-                  in->diags.n_errors == 1 ? "mistake" : "mistakes",
-                  in->diags.cut ? " and more that are not shown" : "");
+    bh_buf_printf(&b, " %zu %s%s; %s\n", in->diags.n_errors, in->diags.n_errors == 1 ? "mistake" : "mistakes",
+                  in->diags.cut ? " and more that are not shown" : "",
+                  may_judge(in) ? "the rest of the folder was judged" : "nothing was judged");
     fputs(bh_buf_text(&b), stderr);
     bh_buf_fini(&b);
 }
@@ -62,7 +68,7 @@ int bh_cli_load(struct bh_cli *cli, struct bh_input *in, const char *fleet)
     }
     if (in->diags.n_errors) {
         say_errors(cli, in);
-        return BH_EXIT_UNREADABLE;
+        return may_judge(in) ? BH_EXIT_OK : BH_EXIT_UNREADABLE;
     }
     if (in->units.n == 0) {
         bh_cli_say_notes(cli, in);

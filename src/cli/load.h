@@ -8,7 +8,9 @@
 
 /*
  * BH_EXIT_OK, or the exit status to end with: an unreadable path, a text that does not parse,
- * and files with nothing in them to judge are all 2. The caller frees *in either way.
+ * and files with nothing in them to judge are all 2. Mistakes in files that a folder holds are
+ * said and the rest may be judged; in->n_set_aside tells, and the end is still 2. The caller
+ * frees *in either way.
  */
 int bh_cli_load(struct bh_cli *cli, struct bh_input *in, const char *fleet) BH_MUST_USE;
 /* `FILE:LINE:COLUMN: note: message` for each note, on standard error. */

@@ -31,6 +31,14 @@ static int load(const char *text, char *said, size_t n)
     return status;
 }
 
+static void put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        abort();
+    close(fd);
+}
+
 TEST(a_good_policy_loads_quietly)
 {
     char said[2048];
@@ -52,6 +60,28 @@ TEST(a_fleet_alone_is_nothing_to_judge)
     char said[2048];
     CHECK_EQ(load("bulkhead: 1\nnodes: []\n", said, sizeof(said)), BH_EXIT_UNREADABLE);
     CHECK(strstr(said, "nothing to judge"));
+}
+
+TEST(a_mistake_in_a_folder_leaves_the_rest)
+{
+    char folder[] = "/tmp/bh-load-XXXXXX", good[64], bad[64];
+    const char *operands[1] = {folder};
+    struct bh_cli cli = {.operands = operands, .n_operands = 1};
+    struct bh_input in = {0};
+    CHECK(mkdtemp(folder));
+    (void)snprintf(good, sizeof(good), "%s/a.yaml", folder);
+    (void)snprintf(bad, sizeof(bad), "%s/b.yaml", folder);
+    put(good, "bulkhead: 1\ntenants:\n  - name: acme\n");
+    put(bad, "a: [\n");
+    CHECK_EQ(bh_cli_load(&cli, &in, NULL), BH_EXIT_OK);
+    CHECK_EQ(in.n_set_aside, 1);
+    CHECK_EQ(in.units.n, 1);
+    bh_input_fini(&in);
+    unlink(good);
+    CHECK_EQ(bh_cli_load(&cli, &in, NULL), BH_EXIT_UNREADABLE);
+    bh_input_fini(&in);
+    unlink(bad);
+    rmdir(folder);
 }
 
 TEST(a_path_that_is_not_there_is_unreadable)

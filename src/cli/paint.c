@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/paint.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 
+#include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -50,12 +52,39 @@ static size_t printable_len(const unsigned char *s)
     return n;
 }
 
+/* The code point of the n bytes that printable_len counted. */
+static uint32_t code_point(const unsigned char *s, size_t n)
+{
+    uint32_t c = n == 1 ? s[0] : s[0] & (0xffu >> (n + 1));
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (s[i] & 0x3fu);
+    return c;
+}
+
+/* Characters without a shape of their own that reorder, hide or break what stands around them. */
+static bool deceives(uint32_t c)
+{
+    static const struct {
+        uint32_t from, to;
+    } ranges[] = {
+        {0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e}, {0x200b, 0x200f},   {0x2028, 0x202e},
+        {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(ranges); i++)
+        if (c >= ranges[i].from && c <= ranges[i].to)
+            return true;
+    return false;
+}
+
 static void add_n(struct bh_buf *b, const char *str, size_t len)
 {
     const unsigned char *s = (const unsigned char *)str, *end = s + len;
     while (s < end) {
         size_t n = printable_len(s);
-        if (n)
+        uint32_t c = n > 1 ? code_point(s, n) : 0;
+        if (c && deceives(c))
+            bh_buf_printf(b, "\\u%04x", c);
+        else if (n)
             bh_buf_add(b, (const char *)s, n);
         else
             bh_buf_printf(b, "\\x%02x", *s);

@@ -38,6 +38,11 @@ TEST(control_sequences_are_shown_not_obeyed)
                                "31m"),
                "\\xc2\\x9b31m");
     CHECK_TEXT(bh_text_add(&b, "\x7f"), "\\x7f");
+    /* what turns or hides the text around it: right-to-left override, zero width space, byte order mark, tags */
+    CHECK_TEXT(bh_text_add(&b, "a\xe2\x80\xae"
+                               "b\xe2\x80\x8b\xef\xbb\xbf"),
+               "a\\u202eb\\u200b\\ufeff");
+    CHECK_TEXT(bh_text_add(&b, "\xe2\x81\xa6\xf3\xa0\x81\x81\xc2\xad"), "\\u2066\\ue0041\\u00ad");
     CHECK_TEXT(bh_text_add(&b, "B\xc3\xbcro \xe2\x80\xa6 \xf0\x9f\x9a\xa2"),
                "B\xc3\xbcro \xe2\x80\xa6 \xf0\x9f\x9a\xa2");
     CHECK_TEXT(bh_text_add(&b, "\xc3"), "\\xc3");

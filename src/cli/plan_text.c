@@ -4,9 +4,15 @@
 #include "base/str.h"
 #include "base/units.h"
 
+#include <inttypes.h>
 #include <string.h>
 
-enum { LABEL = 16, LINE_MAX_BYTES = 8192 };
+enum { LABEL = 16, LINE_MAX_BYTES = 8192, COMMON_MIN = 16 };
+
+struct span {
+    const char *at;
+    size_t n;
+};
 
 static void row(struct bh_cli *cli, enum bh_paint color, const char *label, const char *text)
 {
@@ -47,19 +53,39 @@ static void add_mechanism(struct bh_buf *b, uint8_t mechanism, uint8_t backing)
         bh_buf_printf(b, " on %s", bh_word(mechanism, backing));
 }
 
-static void write_silicon(struct bh_cli *cli, const struct bh_tenant_plan *t)
+/* What a guarantee in whole GPUs is in what the tenant gets, and what one of those takes of a GPU. */
+static void add_amount(struct bh_buf *b, const struct bh_tenant *tenant, const struct bh_tenant_plan *t)
+{
+    bool whole = t->mechanism == BH_MECH_WHOLE;
+    const char *what = t->profile ? "instance" : "workload", *more = t->units == 1 ? "" : "s";
+    uint64_t milli = tenant->quota.gpus_milli;
+    struct bh_unit_text gpus, part;
+
+    if (whole && !t->units)
+        bh_buf_str(b, "no GPU is guaranteed; each costs a whole one");
+    else if (whole)
+        bh_buf_printf(b, "the guarantee is %" PRIu64 " whole GPU%s", t->units, more);
+    else if (!t->units)
+        bh_buf_printf(b, "nothing is guaranteed; each %s costs %s of a GPU", what,
+                      bh_share_format(t->cost_ppm, &part));
+    else if (tenant->quota.has_gpus)
+        bh_buf_printf(b, "%s GPU%s guaranteed = %" PRIu64 " %s%s, each %s of a GPU",
+                      bh_count_format(milli, &gpus), milli == 1000 ? "" : "s", t->units, what, more,
+                      bh_share_format(t->cost_ppm, &part));
+    else
+        bh_buf_printf(b, "the guarantee is %" PRIu64 " %s%s, each %s of a GPU", t->units, what, more,
+                      bh_share_format(t->cost_ppm, &part));
+}
+
+static void write_silicon(struct bh_cli *cli, const struct bh_tenant *tenant, const struct bh_tenant_plan *t)
 {
     struct bh_buf line;
-    struct bh_unit_text share;
     bh_buf_init(&line, LINE_MAX_BYTES);
-    bh_buf_str(&line, t->model ? t->model->name : "any model");
+    bh_buf_str(&line, t->model ? t->model->name : "any model at hand");
     if (t->profile)
         bh_buf_printf(&line, ", profile %s", t->profile->name);
-    if (t->cost_ppm >= 1000000)
-        bh_buf_str(&line, "; costs a whole GPU for each GPU of quota");
-    else
-        bh_buf_printf(&line, "; costs %s of a GPU for each unit of quota",
-                      bh_share_format(t->cost_ppm, &share));
+    bh_buf_str(&line, "; ");
+    add_amount(&line, tenant, t);
     row(cli, BH_PAINT_PLAIN, "silicon", bh_buf_text(&line));
     bh_buf_fini(&line);
 }
@@ -83,7 +109,7 @@ static void write_choice(struct bh_cli *cli, const struct bh_policy *policy, con
                   bh_word(tier, t->tier));
     row(cli, BH_PAINT_GREEN, "choose", bh_buf_text(&line));
     bh_buf_fini(&line);
-    write_silicon(cli, t);
+    write_silicon(cli, &policy->tenants.at[t->tenant], t);
     if (t->pool < policy->pools.n)
         row(cli, BH_PAINT_PLAIN, "pool", policy->pools.at[t->pool].name);
     else
@@ -118,14 +144,33 @@ static void add_fallen(struct bh_buf *line, const struct bh_tenant_plan *t, size
     }
 }
 
-/* The reason when it is the same for all of them, else what the rule is about. */
-static const char *ground_of(const struct bh_tenant_plan *t, size_t first)
+/* How much of both is the same, in whole words and without what would join on more. */
+static size_t common_words(const char *a, const char *b, size_t n)
+{
+    size_t i = 0, end;
+    while (i < n && a[i] == b[i] && a[i])
+        i++;
+    end = i;
+    if (i < n || b[i])
+        while (end && !strchr(" ;,.", a[end]))
+            end--;
+    while (end && strchr(" ;,.", a[end - 1]))
+        end--;
+    return end;
+}
+
+/* What the reasons of one rule have in common, else what the rule is about. */
+static struct span ground_of(const struct bh_tenant_plan *t, size_t first)
 {
     const struct bh_plan_rejected *at = t->rejected.at;
+    const char *text = at[first].reason;
+    size_t n = common_words(text, text, strlen(text));
     for (size_t i = first; i < t->rejected.n; i++)
-        if (same_ground(&at[first], &at[i]) && !bh_str_eq(at[first].reason, at[i].reason))
-            return at[first].rule->title;
-    return at[first].reason;
+        if (same_ground(&at[first], &at[i]))
+            n = common_words(text, at[i].reason, n);
+    if (n < COMMON_MIN && at[first].rule && !bh_str_starts(text + n, "."))
+        return (struct span){at[first].rule->title, strlen(at[first].rule->title)};
+    return (struct span){text, n};
 }
 
 /* Dozens of cheaper choices fall to a handful of rules: a row for each rule, not for each choice. */
@@ -133,16 +178,16 @@ static void write_rejected(struct bh_cli *cli, const struct bh_tenant_plan *t)
 {
     for (size_t i = 0; i < t->rejected.n; i++) {
         const struct bh_plan_rejected *r = &t->rejected.at[i];
-        const char *ground = ground_of(t, i);
-        size_t n = strlen(ground), k = 0;
+        struct span ground = ground_of(t, i);
+        size_t k = 0;
         struct bh_buf line;
         while (k < i && !same_ground(&t->rejected.at[k], r))
             k++;
         if (k < i)
             continue;
         bh_buf_init(&line, LINE_MAX_BYTES);
-        bh_buf_printf(&line, "%s%s%.*s: ", r->rule ? r->rule->id : "", r->rule ? " " : "",
-                      (int)(n && ground[n - 1] == '.' ? n - 1 : n), ground);
+        bh_buf_printf(&line, "%s%s%.*s: ", r->rule ? r->rule->id : "", r->rule ? " " : "", (int)ground.n,
+                      ground.at);
         add_fallen(&line, t, i);
         row(cli, BH_PAINT_DIM, i ? "" : "rejected", bh_buf_text(&line));
         bh_buf_fini(&line);

@@ -32,6 +32,7 @@ static void fixture_init(struct fixture *x)
                    .tier = BH_TIER_VM,
                    .pool = BH_NONE,
                    .cost_ppm = 250000,
+                   .units = 16,
                    .shared = {"PCIe link", "power"},
                    .bounded_by = "the partition",
                    .why = "Cheapest that keeps it."},
@@ -58,7 +59,7 @@ TEST(a_plan_is_a_block_a_tenant)
     bh_buf_fini(&cli.out);
     CHECK_STR(got, "tenant acme (external, class serving, SLO hard p99 50ms, quota 4)\n"
                    "  choose        mig-vgpu x hard quota x vm tier\n"
-                   "  silicon       any model; costs 25% of a GPU for each unit of quota\n"
+                   "  silicon       any model at hand; 4 GPUs guaranteed = 16 workloads, each 25% of a GPU\n"
                    "  pool          none in the policy is this yet: make one\n"
                    "  why           Cheapest that keeps it.\n"
                    "  bounded by    the partition\n"
@@ -86,6 +87,58 @@ TEST(different_reasons_of_one_rule_give_way_to_its_title)
     bh_buf_fini(&cli.out);
     CHECK(title);
     CHECK(!reason);
+}
+
+static bool text_has(struct fixture *x, const char *words)
+{
+    struct bh_cli cli = {.width = 200};
+    bh_buf_init(&cli.out, 1 << 16);
+    bh_plan_text(&cli, &x->out);
+    bool has = strstr(bh_buf_text(&cli.out), words) != NULL;
+    bh_buf_fini(&cli.out);
+    return has;
+}
+
+TEST(what_the_reasons_share_is_said_once)
+{
+    struct fixture x;
+    fixture_init(&x);
+    x.rejected[0].reason = x.rejected[1].reason = "Class training does not take fractional.";
+    x.rejected[3].reason = "Class training does not take mps.";
+    CHECK(text_has(&x, "Class training does not take: fractional on gate in container, vm; mps in vm\n"));
+    x.rejected[3].reason = "Class training does not take fractional on Sundays.";
+    CHECK(text_has(&x, "BH-020 Class training does not take fractional: "));
+}
+
+TEST(a_ground_that_is_no_rule_stands_alone)
+{
+    struct fixture x;
+    fixture_init(&x);
+    x.rejected[2].rule = NULL;
+    x.rejected[2].reason = "The guarantee takes 8 GPUs, and 0 of 2 are still free.";
+    CHECK(text_has(&x, "     The guarantee takes 8 GPUs, and 0 of 2 are still free: mig in container\n"));
+}
+
+TEST(a_guarantee_is_said_in_what_is_handed_out)
+{
+    struct fixture x;
+    fixture_init(&x);
+    struct bh_tenant_plan *t = &x.plans[0];
+    t->model = bh_catalog_find("H200");
+    t->profile = bh_mig_find(t->model, "1g.18gb");
+    t->cost_ppm = 125000;
+    t->units = 28;
+    CHECK(text_has(&x, "H200-141GB, profile 1g.18gb; 4 GPUs guaranteed = 28 instances, each 12.5% of a GPU"));
+    x.tenants[0].quota.has_gpus = false;
+    t->units = 1;
+    CHECK(text_has(&x, "1g.18gb; the guarantee is 1 instance, each 12.5% of a GPU\n"));
+    t->units = 0;
+    CHECK(text_has(&x, "1g.18gb; nothing is guaranteed; each instance costs 12.5% of a GPU\n"));
+    t->profile = NULL;
+    t->mechanism = BH_MECH_WHOLE;
+    CHECK(text_has(&x, "H200-141GB; no GPU is guaranteed; each costs a whole one\n"));
+    t->units = 4;
+    CHECK(text_has(&x, "H200-141GB; the guarantee is 4 whole GPUs\n"));
 }
 
 TEST(without_a_fleet_it_says_so)

@@ -3,6 +3,8 @@
 
 #include "base/str.h"
 
+#include <strings.h>
+
 static bool has(const struct bh_node *map, const char *key)
 {
     return bh_node_get(map, key) != NULL;
@@ -49,8 +51,28 @@ enum bh_file_kind bh_detect_tree(const struct bh_tree *t)
     return BH_FILE_UNKNOWN;
 }
 
-/* `Key=` at the start of a line, for keys that only Slurm's files have. Letter case does not matter there. */
-static bool slurm_line(const char *line, size_t n)
+/* A GRES that is a GPU, or a share of one: `Name=` alone could stand in anybody's file. */
+static bool is_gres(const char *value, const char *end)
+{
+    static const char *const names[] = {"gpu", "shard", "mps"};
+    for (size_t i = 0; i < BH_COUNT_OF(names); i++) {
+        size_t n = strlen(names[i]);
+        if ((size_t)(end - value) >= n && strncasecmp(value, names[i], n) == 0 &&
+            (value + n == end || bh_is_space(value[n]) || value[n] == ','))
+            return true;
+    }
+    return false;
+}
+
+static const char *skip_blanks(const char *p, const char *end)
+{
+    while (p < end && bh_is_space(*p))
+        p++;
+    return p;
+}
+
+/* `Key=` or `Key =` at the start of a line, for keys that only Slurm's files have. Letter case does not matter there. */
+static bool slurm_line(const char *line, const char *end)
 {
     static const char *const keys[] = {
         "clustername",
@@ -60,7 +82,6 @@ static bool slurm_line(const char *line, size_t n)
         "partitionname",
         "grestypes",
         "autodetect",
-        "name",
         "accountingstorageenforce",
         "accountingstoragetype",
         "prioritytype",
@@ -75,18 +96,23 @@ static bool slurm_line(const char *line, size_t n)
         "constraindevices",
         "constraincores",
         "constrainramspace",
+        "constrainswapspace",
+        "cgroupautomount",
+        "cgroupmountpoint",
         "cgroupplugin",
         "include",
     };
-    const char *equals = memchr(line, '=', n);
-    for (size_t k = 0; equals && k < BH_COUNT_OF(keys); k++) {
-        size_t i = 0, key_n = (size_t)(equals - line);
-        while (i < key_n && keys[k][i] && bh_to_lower(line[i]) == keys[k][i])
-            i++;
-        if (i == key_n && !keys[k][i])
+    const char *key = line, *stop = key;
+    while (stop < end && (bh_is_alpha(*stop) || *stop == '_'))
+        stop++;
+    const char *equals = skip_blanks(stop, end);
+    if (equals == end || *equals != '=')
+        return false;
+    size_t n = (size_t)(stop - key);
+    for (size_t k = 0; k < BH_COUNT_OF(keys); k++)
+        if (strlen(keys[k]) == n && strncasecmp(key, keys[k], n) == 0)
             return true;
-    }
-    return false;
+    return n == 4 && strncasecmp(key, "name", n) == 0 && is_gres(skip_blanks(equals + 1, end), end);
 }
 
 bool bh_detect_slurm(const char *text, size_t n)
@@ -96,7 +122,7 @@ bool bh_detect_slurm(const char *text, size_t n)
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         if (!stop)
             stop = end;
-        if (slurm_line(text, (size_t)(stop - text)))
+        if (slurm_line(text, stop))
             return true;
         text = stop < end ? stop + 1 : end;
     }

@@ -47,6 +47,12 @@ TEST(slurm_by_its_lines)
     CHECK(slurm("NODENAME=gpu[01-04] Gres=gpu:8"));
     CHECK(slurm("Name=gpu Type=h100 File=/dev/nvidia[0-7]\r\n"));
     CHECK(slurm("ConstrainDevices=yes\n"));
+    CHECK(slurm("ConstrainDevices = yes\n"));
+    CHECK(slurm("# x\nGresTypes\t= gpu\n"));
+    CHECK(slurm("Name = mps,x Count=4\n"));
+    CHECK(slurm("name=GPU"));
+    CHECK(!slurm("name=gpus\n"));
+    CHECK(!slurm("[section]\nname = value\nx=1\n"));
     CHECK(!slurm("clustername\n"));
     CHECK(!slurm("  ClusterName=inside a block\n"));
     CHECK(!slurm("Colour=red\n"));

@@ -28,6 +28,7 @@ static bool said(const struct bh_diags *d, const char *message)
 enum how { AS_ERROR, AS_NOTE, AS_NOTE_ONCE };
 
 /* Errors and notes are capped apart, so that a flood of one never hides the other. */
+BH_PRINTF(4, 0)
 static void put(struct bh_diags *d, enum how how, struct bh_pos pos, const char *fmt, va_list ap)
 {
     char text[1024];

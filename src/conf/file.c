@@ -72,7 +72,7 @@ bool bh_file_is_folder(const char *path)
 
 struct lister {
     struct bh_arena *a;
-    bh_path_vec *out;
+    bh_listed_vec *out;
     BH_VEC(struct stat) seen; /* folders: links may lead back to one */
 };
 
@@ -107,11 +107,15 @@ static int list_entry(struct lister *l, const char *folder, const char *name, st
 {
     struct stat st;
     const char *path = bh_arena_printf(l->a, "%s%s%s", folder, bh_str_ends(folder, "/") ? "" : "/", name);
-    if (stat(path, &st) < 0)
-        return errno == ENOENT || errno == ELOOP ? BH_OK
-                                                 : fail_errno(err, path, "read"); /* a link to nowhere */
-    if (S_ISREG(st.st_mode) && readable_suffix(name))
-        *bh_vec_push(l->out) = path;
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT && errno != ELOOP)
+        return fail_errno(err, path, "read");
+    /* a FIFO would be waited for, so it is not even opened */
+    const char *odd = !there ? "a link to nowhere" : S_ISREG(st.st_mode) ? NULL : "no regular file";
+    if (readable_suffix(name) && (!there || !S_ISDIR(st.st_mode)))
+        *bh_vec_push(l->out) = (struct bh_listed){path, odd};
+    if (!there)
+        return BH_OK;
     if (!S_ISDIR(st.st_mode) || !first_visit(l, &st))
         return BH_OK;
     if (l->seen.n > FOLDERS_MAX)
@@ -134,7 +138,7 @@ static int list_folder(struct lister *l, const char *folder, struct bh_err *err)
     return rc;
 }
 
-int bh_file_list(struct bh_arena *a, const char *folder, bh_path_vec *ret, struct bh_err *err)
+int bh_file_list(struct bh_arena *a, const char *folder, bh_listed_vec *ret, struct bh_err *err)
 {
     struct lister l = {.a = a, .out = ret};
     struct stat st;

@@ -17,13 +17,18 @@
 int bh_file_read(const char *path, size_t max, char **ret_text, size_t *ret_n,
                  struct bh_err *err) BH_MUST_USE;
 
-typedef BH_VEC(const char *) bh_path_vec;
 bool bh_file_is_folder(const char *path);
+
+/* A file of a folder. odd: why it cannot be read, by its name it should (`a link to nowhere`); NULL: it can. */
+struct bh_listed {
+    const char *path, *odd;
+};
+typedef BH_VEC(struct bh_listed) bh_listed_vec;
 /*
  * Append every .yaml, .yml, .json and .conf file below a folder, sorted by name within each
  * folder, folders and files together. Hidden ones are passed over; a folder that links lead
  * to again is read once. Paths are kept in *a.
  */
-int bh_file_list(struct bh_arena *a, const char *folder, bh_path_vec *ret, struct bh_err *err) BH_MUST_USE;
+int bh_file_list(struct bh_arena *a, const char *folder, bh_listed_vec *ret, struct bh_err *err) BH_MUST_USE;
 
 #endif

@@ -4,6 +4,8 @@
 #include "base/test.h"
 #include "conf/file_fixture.h"
 
+#include <sys/stat.h>
+
 static struct bh_file_fixture fx;
 
 TEST(a_file_whole)
@@ -50,7 +52,7 @@ TEST(a_folder_in_order)
 {
     struct bh_err err;
     struct bh_arena a = {0};
-    bh_path_vec paths = {0};
+    bh_listed_vec paths = {0};
     bh_file_fixture_init(&fx);
     bh_file_fixture_put(&fx, "b.yml", "");
     bh_file_fixture_put(&fx, "a.yaml", "");
@@ -64,14 +66,24 @@ TEST(a_folder_in_order)
     CHECK_EQ(symlink("loop", bh_file_fixture_path(&fx, "loop")), 0);
     CHECK_EQ(symlink("nowhere", bh_file_fixture_path(&fx, "gone.yaml")), 0);
     CHECK_EQ(symlink("a.yaml", bh_file_fixture_path(&fx, "link.yaml")), 0);
+    CHECK_EQ(mkfifo(bh_file_fixture_path(&fx, "pipe.yaml"), 0600), 0);
+    CHECK_EQ(mkfifo(bh_file_fixture_path(&fx, "pipe"), 0600), 0);
     CHECK(bh_file_is_folder(fx.root));
     CHECK(!bh_file_is_folder(bh_file_fixture_path(&fx, "a.yaml")));
     CHECK_EQ(bh_file_list(&a, fx.root, &paths, &err), 0);
-    static const char *const want[] = {"/a.yaml",    "/b.yml",           "/c.json",
-                                       "/link.yaml", "/sub/deep/z.yaml", "/sub/slurm.conf"};
+    static const struct bh_listed want[] = {
+        {"/a.yaml", NULL},          {"/b.yml", NULL},
+        {"/c.json", NULL},          {"/gone.yaml", "a link to nowhere"},
+        {"/link.yaml", NULL},       {"/pipe.yaml", "no regular file"},
+        {"/sub/deep/z.yaml", NULL}, {"/sub/slurm.conf", NULL},
+    };
     CHECK_EQ(paths.n, BH_COUNT_OF(want));
-    for (size_t i = 0; i < paths.n; i++)
-        CHECK_STR(paths.at[i] + strlen(fx.root), want[i]);
+    for (size_t i = 0; i < paths.n; i++) {
+        CHECK_STR(paths.at[i].path + strlen(fx.root), want[i].path);
+        CHECK_EQ(paths.at[i].odd == NULL, want[i].odd == NULL);
+        if (want[i].odd)
+            CHECK_STR(paths.at[i].odd, want[i].odd);
+    }
     CHECK_EQ(bh_file_list(&a, bh_file_fixture_path(&fx, "none"), &paths, &err), BH_NOT_FOUND);
     CHECK_EQ(bh_file_list(&a, bh_file_fixture_path(&fx, "a.yaml"), &paths, &err), BH_SYSTEM);
     bh_vec_fini(&paths);

@@ -220,6 +220,7 @@ static void write_fingerprint(struct bh_json *j, const struct bh_input *in, cons
     char hex[17];
     uint64_t h = fnv(UINT64_C(0xcbf29ce484222325), f->rule->id);
     h = fnv(fnv(h, f->subject), bh_input_file(in, f->pos.file));
+    h = fnv(h, f->object ? f->object : "");
     (void)snprintf(hex, sizeof(hex), "%016" PRIx64, h);
     bh_json_key(j, "partialFingerprints");
     bh_json_open_flat(j, '{');

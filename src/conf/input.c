@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "conf/input.h"
 
+#include "base/str.h"
 #include "conf/detect.h"
 #include "conf/file.h"
 #include "conf/read.h"
@@ -22,7 +23,9 @@ struct loader {
     struct bh_unit *kube_unit, *slurm_unit;
     size_t n_kube;
     bool fleet_broken; /* nothing is looked up in it: what it lacks is its mistakes' fault */
+    uint32_t fleet_file;
     BH_VEC(struct loaded *) kept;
+    BH_VEC(bool) listed; /* per file: it was found in a folder, nobody named it */
 };
 
 void bh_input_fini(struct bh_input *in)
@@ -78,6 +81,7 @@ static void take_fleet(struct loader *l, struct loaded *f)
     }
     size_t before = in->diags.n_errors;
     in->has_fleet = true;
+    l->fleet_file = f->file;
     bh_fleet_read(&in->fleet, &f->tree, f->file, &in->diags);
     l->fleet_broken = in->diags.n_errors > before;
 }
@@ -118,8 +122,20 @@ static void take_unknown(struct loader *l, const struct loaded *f, bool asked_fo
         bh_diag_note(&l->in->diags, pos, "passed over: %s%s", empty, what);
 }
 
+static void say_unparsed(struct loader *l, const struct loaded *f, const struct bh_tree_error *why,
+                         bool asked_for)
+{
+    struct bh_pos pos = {f->file, why->line, why->column};
+    if (memmem(f->text, f->n, "{{", 2))
+        bh_diag_error(&l->in->diags, pos, "this looks like a Helm template; run `helm template` first");
+    else if (!asked_for && bh_str_ends(l->in->files.at[f->file], ".conf"))
+        take_unknown(l, f, false); /* every program calls its configuration so */
+    else
+        bh_diag_error(&l->in->diags, pos, "%s", why->message);
+}
+
 /* What the file is; an error that keeps it from being read is said here. */
-static bool look_at(struct loader *l, struct loaded *f, enum bh_file_kind *ret)
+static bool look_at(struct loader *l, struct loaded *f, bool asked_for, enum bh_file_kind *ret)
 {
     struct bh_tree_error why;
     bool yaml = bh_tree_parse(&f->tree, f->text, f->n, &why) == 0;
@@ -130,18 +146,25 @@ static bool look_at(struct loader *l, struct loaded *f, enum bh_file_kind *ret)
         return true;
     }
     if (!yaml)
-        bh_diag_error(&l->in->diags, (struct bh_pos){f->file, why.line, why.column}, "%s", why.message);
+        say_unparsed(l, f, &why, asked_for);
     return yaml;
 }
 
-static int load_text(struct loader *l, const char *path, struct loaded **ret, struct bh_err *err)
+static uint32_t file_add(struct loader *l, const char *path, bool asked_for)
+{
+    *bh_vec_push(&l->in->files) = bh_arena_str(&l->in->arena, path);
+    *bh_vec_push(&l->listed) = !asked_for;
+    return (uint32_t)(l->in->files.n - 1);
+}
+
+static int load_text(struct loader *l, const char *path, bool asked_for, struct loaded **ret,
+                     struct bh_err *err)
 {
     BH_AUTO(loaded_freep) struct loaded *f = bh_alloc(1, sizeof(*f));
     int rc = bh_file_read(path, FILE_MAX, &f->text, &f->n, err);
     if (rc < 0)
         return rc;
-    f->file = (uint32_t)l->in->files.n;
-    *bh_vec_push(&l->in->files) = bh_arena_str(&l->in->arena, path);
+    f->file = file_add(l, path, asked_for);
     *ret = bh_steal(&f);
     return BH_OK;
 }
@@ -150,8 +173,8 @@ static int load_file(struct loader *l, const char *path, bool asked_for, struct 
 {
     BH_AUTO(loaded_freep) struct loaded *f = NULL;
     enum bh_file_kind kind;
-    int rc = load_text(l, path, &f, err);
-    if (rc < 0 || !look_at(l, f, &kind))
+    int rc = load_text(l, path, asked_for, &f, err);
+    if (rc < 0 || !look_at(l, f, asked_for, &kind))
         return rc;
     switch (kind) {
     case BH_FILE_POLICY:
@@ -177,14 +200,28 @@ static int load_file(struct loader *l, const char *path, bool asked_for, struct 
 
 /* ---- all of them ---- */
 
+/* One that cannot be read (no permission, too large) is a mistake of the folder's, like one that does not parse. */
+static void load_listed(struct loader *l, const struct bh_listed *f)
+{
+    struct bh_err err;
+    struct bh_pos pos = {0};
+    if (f->odd) {
+        pos.file = file_add(l, f->path, false);
+        bh_diag_note(&l->in->diags, pos, "passed over: %s", f->odd);
+    } else if (load_file(l, f->path, false, &err) < 0) {
+        pos.file = file_add(l, f->path, false);
+        bh_diag_error(&l->in->diags, pos, "%s", err.msg);
+    }
+}
+
 static int load_folder(struct loader *l, const char *folder, struct bh_err *err)
 {
-    bh_path_vec paths = {0};
+    bh_listed_vec paths = {0};
     int rc = bh_file_list(&l->in->arena, folder, &paths, err);
     if (rc == BH_OK && paths.n == 0)
         rc = bh_fail(err, BH_NOT_FOUND, "no .yaml, .yml, .json or .conf file below '%.300s'", folder);
     for (size_t i = 0; rc == BH_OK && i < paths.n; i++)
-        rc = load_file(l, paths.at[i], false, err);
+        load_listed(l, &paths.at[i]);
     bh_vec_fini(&paths);
     return rc;
 }
@@ -194,8 +231,8 @@ static int load_fleet(struct loader *l, const char *path, struct bh_err *err)
 {
     BH_AUTO(loaded_freep) struct loaded *f = NULL;
     enum bh_file_kind kind;
-    int rc = load_text(l, path, &f, err);
-    if (rc < 0 || !look_at(l, f, &kind))
+    int rc = load_text(l, path, true, &f, err);
+    if (rc < 0 || !look_at(l, f, true, &kind))
         return rc;
     bool fleet = kind == BH_FILE_FLEET ||
                  (kind == BH_FILE_UNKNOWN && f->tree.docs.n && bh_node_get(f->tree.docs.at[0], "nodes"));
@@ -259,6 +296,37 @@ static void link_all(struct loader *l)
     }
 }
 
+/* ---- what a mistake in a folder spoils ---- */
+
+static void unit_drop(struct bh_input *in, size_t index)
+{
+    bh_policy_fini(&in->units.at[index]->policy);
+    for (size_t i = index + 1; i < in->units.n; i++)
+        in->units.at[i - 1] = in->units.at[i];
+    in->units.n--;
+}
+
+/* A policy with mistakes is not judged at all; of a cluster, what was understood is. */
+static void set_aside(struct loader *l)
+{
+    struct bh_input *in = l->in;
+    BH_AUTOFREE bool *wrong = bh_alloc(in->files.n, sizeof(*wrong));
+    for (size_t i = 0; i < in->diags.at.n; i++) {
+        const struct bh_diag *d = &in->diags.at.at[i];
+        if (!d->is_error || d->pos.file >= in->files.n || !l->listed.at[d->pos.file])
+            continue;
+        wrong[d->pos.file] = true;
+        in->n_set_aside++;
+    }
+    for (size_t i = in->units.n; i-- > 0;)
+        if (in->units.at[i]->policy.source == BH_SOURCE_POLICY && wrong[in->units.at[i]->file])
+            unit_drop(in, i);
+    if (in->has_fleet && wrong[l->fleet_file]) {
+        bh_fleet_fini(&in->fleet);
+        in->has_fleet = false;
+    }
+}
+
 int bh_input_load(struct bh_input *in, const char *const *paths, size_t n, const char *fleet_path,
                   struct bh_err *err)
 {
@@ -268,6 +336,7 @@ int bh_input_load(struct bh_input *in, const char *const *paths, size_t n, const
     if (rc == BH_OK) {
         finish(&l);
         link_all(&l);
+        set_aside(&l);
         bh_diags_sort(&in->diags);
     }
     bh_kube_free(l.kube);
@@ -275,6 +344,7 @@ int bh_input_load(struct bh_input *in, const char *const *paths, size_t n, const
     for (size_t i = 0; i < l.kept.n; i++)
         loaded_free(l.kept.at[i]);
     bh_vec_fini(&l.kept);
+    bh_vec_fini(&l.listed);
     if (rc < 0)
         bh_input_fini(in);
     return rc;

@@ -4,7 +4,9 @@
  *
  * Files are told apart by content. Each policy file is a unit of its own; all
  * Kubernetes manifests together are one cluster, and all Slurm files together are
- * one. A folder stands for every .yaml, .yml, .json and .conf file below it.
+ * one. A folder stands for every .yaml, .yml, .json and .conf file below it; what merely lies
+ * there need not concern us, so a file of a folder that is wrong does not keep the rest from
+ * being judged. A file that was named itself does.
  */
 #ifndef BH_CONF_INPUT_H
 #define BH_CONF_INPUT_H
@@ -28,11 +30,12 @@ struct bh_unit {
 
 struct bh_input {
     struct bh_arena arena;
-    BH_VEC(const char *) files;      /* bh_pos.file indexes this */
-    BH_VEC(struct bh_unit *) units;  /* in the order of their first file */
+    BH_VEC(const char *) files;     /* bh_pos.file indexes this */
+    BH_VEC(struct bh_unit *) units; /* in the order of their first file */
     struct bh_fleet fleet;
     bool has_fleet;
-    struct bh_diags diags; /* n_errors > 0: nothing may be judged */
+    struct bh_diags diags; /* n_errors > n_set_aside: nothing may be judged */
+    size_t n_set_aside;    /* errors in files of folders: what they spoil is not among the units */
 };
 
 void bh_input_fini(struct bh_input *in);

@@ -5,6 +5,8 @@
 #include "base/test.h"
 #include "conf/file_fixture.h"
 
+#include <sys/stat.h>
+
 static struct bh_file_fixture fx;
 static struct bh_input in;
 static struct bh_err err;
@@ -134,6 +136,40 @@ TEST(mistakes_of_all_files_at_once)
     bh_file_fixture_put(&fx, "p.yaml", POLICY);
     CHECK_EQ(load("p.yaml", NULL, "f.yaml"), 0);
     CHECK_STR(said(), "f.yaml:1:1: `bulkhead: 1` is required: the version of the language\n");
+    bh_file_fixture_fini(&fx);
+}
+
+TEST(a_folder_is_judged_despite_a_broken_file)
+{
+    bh_file_fixture_init(&fx);
+    bh_file_fixture_put(&fx, "d/app.conf", "[a]\nx=1\n");
+    bh_file_fixture_put(&fx, "d/bad.yaml", "a: [1\n");
+    bh_file_fixture_put(&fx, "d/chart/quota.yaml",
+                        "kind: ResourceQuota\nmetadata:\n  name: {{ .Release.Name }}-gpu\n");
+    bh_file_fixture_put(&fx, "d/fleet.yaml", "bulkhead: 1\nnodes: [{nmae: x}]\n");
+    bh_file_fixture_put(&fx, "d/pod.yaml", POD);
+    bh_file_fixture_put(&fx, "d/policy.yaml", "bulkhead: 1\ntenants: [{name: a, parent: a}]\n");
+    CHECK_EQ(symlink("nowhere", bh_file_fixture_path(&fx, "d/gone.yaml")), 0);
+    CHECK_EQ(mkfifo(bh_file_fixture_path(&fx, "d/pipe.yaml"), 0600), 0);
+    CHECK_EQ(load("d", NULL, NULL), 0);
+    CHECK(strstr(said(), "d/app.conf:1:1: note: passed over: neither"));
+    CHECK(strstr(said(), "d/bad.yaml:2:1: a `,`"));
+    CHECK(strstr(said(), "d/chart/quota.yaml:3:"));
+    CHECK(strstr(said(), ": this looks like a Helm template; run `helm template` first\n"));
+    CHECK(strstr(said(), "d/gone.yaml:0:0: note: passed over: a link to nowhere\n"));
+    CHECK(strstr(said(), "d/pipe.yaml:0:0: note: passed over: no regular file\n"));
+    CHECK(strstr(said(), "leads back"));
+    CHECK_EQ(in.units.n, 1);
+    CHECK_EQ(in.units.at[0]->policy.source, BH_SOURCE_KUBERNETES);
+    CHECK(!in.has_fleet);
+    CHECK(in.diags.n_errors >= 4);
+    CHECK_EQ(in.n_set_aside, in.diags.n_errors);
+    /* the same files, named one by one */
+    CHECK_EQ(load("d/bad.yaml", "d/pod.yaml", NULL), 0);
+    CHECK_EQ(in.n_set_aside, 0);
+    CHECK_EQ(in.diags.n_errors, 1);
+    CHECK_EQ(load("d/app.conf", "d", NULL), 0);
+    CHECK_EQ(in.diags.n_errors, in.n_set_aside + 1);
     bh_file_fixture_fini(&fx);
 }
 

@@ -3,7 +3,8 @@
  * kube.c - Kubernetes manifests to the model: gathering documents, and the tools of the other parts.
  *
  * Every document of every file belongs to one cluster. What it cannot use is passed
- * over: kinds that never concern a GPU quietly, any other kind or field with one note.
+ * over: kinds that never concern a GPU quietly, any other kind or field with one note,
+ * which says so when pods in it ask for GPUs.
  */
 #include "conf/kube_cluster.h"
 
@@ -12,54 +13,76 @@
 
 #include <limits.h>
 
-/* Kinds with a part of their own, beside those that make pods. */
-static const char *const read_kinds[] = {
-    "Namespace",     "ResourceQuota", "ConfigMap",    "ClusterPolicy",
-    "NetworkPolicy", "PriorityClass", "RuntimeClass", "Node",
+/*
+ * Kinds by their API group (`core` has no name in manifests): Knative has a Service and Kyverno a
+ * ClusterPolicy too. A document without an apiVersion is taken by its kind alone.
+ */
+struct kind {
+    const char *name;
+    const char *groups[3];
+};
+
+/* Kinds that are read. */
+static const struct kind read_kinds[] = {
+    {"ClusterPolicy", {"nvidia.com"}},
+    {"ConfigMap", {"core"}},
+    {"CronJob", {"batch"}},
+    {"DaemonSet", {"apps", "extensions"}},
+    {"Deployment", {"apps", "extensions"}},
+    {"Job", {"batch"}},
+    {"Namespace", {"core"}},
+    {"NetworkPolicy", {"networking.k8s.io", "extensions"}},
+    {"Node", {"core"}},
+    {"Pod", {"core"}},
+    {"PriorityClass", {"scheduling.k8s.io"}},
+    {"ReplicaSet", {"apps", "extensions"}},
+    {"ReplicationController", {"core"}},
+    {"ResourceQuota", {"core"}},
+    {"RuntimeClass", {"node.k8s.io"}},
+    {"StatefulSet", {"apps"}},
 };
 
 /* Kinds that say nothing about GPUs: passed over without a word. */
-static const char *const quiet_kinds[] = {
-    "APIService",
-    "Certificate",
-    "ClusterIssuer",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ConfigMapGenerator",
-    "ControllerRevision",
-    "CSIDriver",
-    "CSINode",
-    "CustomResourceDefinition",
-    "Endpoints",
-    "EndpointSlice",
-    "Event",
-    "Gateway",
-    "HorizontalPodAutoscaler",
-    "HTTPRoute",
-    "Ingress",
-    "IngressClass",
-    "Issuer",
-    "Kustomization",
-    "Lease",
-    "LimitRange",
-    "MutatingWebhookConfiguration",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "PodDisruptionBudget",
-    "PodMonitor",
-    "PrometheusRule",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
-    "ServiceMonitor",
-    "StorageClass",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "VolumeAttachment",
-    "VolumeSnapshotClass",
+static const struct kind quiet_kinds[] = {
+    {"APIService", {"apiregistration.k8s.io"}},
+    {"CSIDriver", {"storage.k8s.io"}},
+    {"CSINode", {"storage.k8s.io"}},
+    {"Certificate", {"cert-manager.io"}},
+    {"ClusterIssuer", {"cert-manager.io"}},
+    {"ClusterRole", {"rbac.authorization.k8s.io"}},
+    {"ClusterRoleBinding", {"rbac.authorization.k8s.io"}},
+    {"ControllerRevision", {"apps"}},
+    {"CustomResourceDefinition", {"apiextensions.k8s.io"}},
+    {"EndpointSlice", {"discovery.k8s.io"}},
+    {"Endpoints", {"core"}},
+    {"Event", {"core", "events.k8s.io"}},
+    {"Gateway", {"gateway.networking.k8s.io", "networking.istio.io"}},
+    {"HTTPRoute", {"gateway.networking.k8s.io"}},
+    {"HorizontalPodAutoscaler", {"autoscaling"}},
+    {"Ingress", {"networking.k8s.io", "extensions"}},
+    {"IngressClass", {"networking.k8s.io"}},
+    {"Issuer", {"cert-manager.io"}},
+    {"Kustomization", {"kustomize.config.k8s.io", "kustomize.toolkit.fluxcd.io"}},
+    {"Lease", {"coordination.k8s.io"}},
+    {"LimitRange", {"core"}},
+    {"MutatingWebhookConfiguration", {"admissionregistration.k8s.io"}},
+    {"PersistentVolume", {"core"}},
+    {"PersistentVolumeClaim", {"core"}},
+    {"PodDisruptionBudget", {"policy"}},
+    {"PodMonitor", {"monitoring.coreos.com"}},
+    {"PrometheusRule", {"monitoring.coreos.com"}},
+    {"Role", {"rbac.authorization.k8s.io"}},
+    {"RoleBinding", {"rbac.authorization.k8s.io"}},
+    {"Secret", {"core"}},
+    {"Service", {"core"}},
+    {"ServiceAccount", {"core"}},
+    {"ServiceMonitor", {"monitoring.coreos.com"}},
+    {"StorageClass", {"storage.k8s.io"}},
+    {"ValidatingAdmissionPolicy", {"admissionregistration.k8s.io"}},
+    {"ValidatingAdmissionPolicyBinding", {"admissionregistration.k8s.io"}},
+    {"ValidatingWebhookConfiguration", {"admissionregistration.k8s.io"}},
+    {"VolumeAttachment", {"storage.k8s.io"}},
+    {"VolumeSnapshotClass", {"snapshot.storage.k8s.io"}},
 };
 
 static const char *const cluster_kinds[] = {"Namespace", "Node", "PriorityClass", "RuntimeClass",
@@ -70,6 +93,29 @@ static bool among(const char *word, const char *const *list, size_t n)
     for (size_t i = 0; i < n; i++)
         if (strcmp(word, list[i]) == 0)
             return true;
+    return false;
+}
+
+/* Is it this group's, by its apiVersion `group/v1` or, of the core, `v1`? */
+static bool in_group(const char *api, const char *group)
+{
+    size_t n = strlen(group);
+    if (strcmp(group, "core") == 0)
+        return !strchr(api, '/');
+    return strncmp(api, group, n) == 0 && api[n] == '/';
+}
+
+/* api NULL: not written. */
+static bool is_kind(const struct kind *list, size_t n, const char *name, const char *api)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) != 0)
+            continue;
+        for (size_t g = 0; api && g < BH_COUNT_OF(list[i].groups) && list[i].groups[g]; g++)
+            if (in_group(api, list[i].groups[g]))
+                return true;
+        return !api;
+    }
     return false;
 }
 
@@ -98,6 +144,14 @@ void bh_kube_free(struct bh_kube *k)
     bh_vec_fini(&k->pods);
     bh_vec_fini(&k->choices);
     bh_map_fini(&k->choice_by_config);
+    for (size_t i = 0; i < k->pins.n; i++)
+        bh_vec_fini(&k->pins.at[i].nodes);
+    bh_vec_fini(&k->pins);
+    bh_vec_fini(&k->nodes);
+    bh_map_fini(&k->plugin_choices);
+    bh_vec_fini(&k->plugin_asked);
+    bh_vec_fini(&k->passed);
+    bh_map_fini(&k->passed_by_name);
     bh_map_fini(&k->namespaces);
     bh_map_fini(&k->priority_classes);
     bh_map_fini(&k->runtime_classes);
@@ -248,28 +302,58 @@ const char *bh_kube_line(struct bh_tree *t, uint32_t line, size_t *ret_n)
 
 static void add_items(struct bh_kube *k, struct bh_tree *t, const struct bh_node *items, uint32_t file);
 
+/* Kinds are gathered and named at the end, once each, with the worst that any object of the kind makes. */
+static void pass_over(struct bh_kube *k, const struct bh_kube_place *at, const struct bh_node *root,
+                      const char *kind, const char *api)
+{
+    int n_group = api && strchr(api, '/') ? (int)strcspn(api, "/") : 0;
+    const char *name = bh_arena_printf(&k->arena, "`%.100s`%s%.*s", kind, n_group ? " of " : "",
+                                       n_group < 100 ? n_group : 100, api ? api : "");
+    uint32_t i = bh_map_add(&k->passed_by_name, name, (uint32_t)k->passed.n);
+    if (i == BH_MAP_NONE) {
+        i = (uint32_t)k->passed.n;
+        *bh_vec_push(&k->passed) = (struct bh_kube_passed){.name = name, .pos = bh_kube_pos(at, root)};
+    }
+    bh_kube_look_inside(root, &k->passed.at[i].asks, &k->passed.at[i].privileged);
+    if (bh_str_ends(kind, "NetworkPolicy"))
+        k->foreign_network = true;
+}
+
+static void name_passed(struct bh_kube *k)
+{
+    for (size_t i = 0; i < k->passed.n; i++) {
+        const struct bh_kube_passed *p = &k->passed.at[i];
+        bh_diag_note(k->d, p->pos, "kind %s is not understood and is passed over%s", p->name,
+                     p->asks && p->privileged
+                         ? "; it makes privileged pods that ask for GPUs, which are not judged"
+                     : p->asks       ? "; it makes pods that ask for GPUs, which are not judged"
+                     : p->privileged ? "; it makes privileged pods, which are not judged"
+                                     : "");
+    }
+}
+
 static void add_object(struct bh_kube *k, struct bh_tree *t, const struct bh_node *root, uint32_t file,
                        bool in_list)
 {
     const struct bh_kube_place at = {.file = file};
     const char *kind = bh_node_text(bh_node_get(root, "kind"));
+    const char *api = bh_node_text(bh_node_get(root, "apiVersion"));
     size_t n_kind = kind ? strnlen(kind, BH_KUBE_NAME_MAX + 1) : 0;
 
     if (!kind || n_kind > BH_KUBE_NAME_MAX) {
         bh_diag_note(k->d, bh_kube_pos(&at, root), "a document without a `kind` is passed over");
         return;
     }
-    if (n_kind >= 4 && bh_str_ends(kind, "List")) {
+    if (strcmp(kind, "List") == 0 || (bh_str_ends(kind, "List") && bh_node_get(root, "items"))) {
         const struct bh_node *items = bh_kube_child(k, &at, root, "items", BH_NODE_SEQ);
         if (items)
             add_items(k, t, items, file);
         return;
     }
-    if (among(kind, quiet_kinds, BH_COUNT_OF(quiet_kinds)))
+    if (is_kind(quiet_kinds, BH_COUNT_OF(quiet_kinds), kind, api))
         return;
-    if (!among(kind, read_kinds, BH_COUNT_OF(read_kinds)) && !bh_kube_makes_pods(kind)) {
-        bh_diag_note_once(k->d, bh_kube_pos(&at, root), "kind `%.100s` is not understood and is passed over",
-                          kind);
+    if (!is_kind(read_kinds, BH_COUNT_OF(read_kinds), kind, api)) {
+        pass_over(k, &at, root, kind, api);
         return;
     }
 
@@ -381,16 +465,17 @@ static void index_objects(struct bh_kube *k)
         } else if (strcmp(o->kind, "RuntimeClass") == 0) {
             bh_kube_note_unknown(k, &at, o->root, runtime_known, "RuntimeClass");
             bh_map_add(&k->runtime_classes, o->name, (uint32_t)i);
+        } else if (strcmp(o->kind, "Node") == 0) {
+            *bh_vec_push(&k->nodes) = (uint32_t)i;
         } else if (strcmp(o->kind, "ResourceQuota") == 0) {
             bh_map_add(&k->first_quotas, o->ns, (uint32_t)i);
-        } else if (strcmp(o->kind, "NetworkPolicy") == 0 || bh_kube_makes_pods(o->kind)) {
-            k->speaks_of_network = true;
         }
     }
 }
 
 void bh_kube_finish(struct bh_kube *k)
 {
+    name_passed(k);
     index_objects(k);
     bh_kube_find_configs(k);
     bh_kube_read_configs(k);
@@ -398,5 +483,6 @@ void bh_kube_finish(struct bh_kube *k)
     bh_kube_name_tenants(k);
     bh_kube_read_quotas(k);
     bh_kube_read_pods(k);
+    bh_kube_place_pods(k);
     bh_kube_read_network(k);
 }

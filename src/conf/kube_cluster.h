@@ -42,8 +42,12 @@ struct bh_kube_object {
 struct bh_kube_config {
     const struct bh_node *root;
     struct bh_kube_place place;
-    struct bh_pos pos;  /* of the data key; of a bare file: unset */
-    const char *name;   /* what its pools are called after */
+    struct bh_pos pos; /* of the data key; of a bare file: unset */
+    const char *name;  /* what its pools are called after */
+    const char *key;   /* of the data; NULL: a bare file */
+    const char *
+        map; /* the ConfigMap or ClusterPolicy it stands in, one pointer for all its keys; NULL: a bare file */
+    bool idle;          /* nodes choose others of the same ConfigMap */
     const char *object; /* `ConfigMap/gpu-operator/time-slicing-config#any` */
 };
 
@@ -54,7 +58,17 @@ struct bh_kube_file {
 
 /* A mig-parted configuration that a node (or the operator's default) asks for. */
 struct bh_kube_choice {
-    const char *model; /* of all nodes that ask for it, when they agree and the catalogue knows it */
+    const char *config;
+    struct bh_pos pos; /* of the first one that asks */
+    uint64_t models;   /* bit i: a node with model i of the catalogue asks for it */
+    bool any_model;    /* one asks whose model is not known */
+    bool known;        /* some file has it */
+};
+
+/* Where a workload's pods may run: nodes in ascending order, none when they may run anywhere. */
+struct bh_kube_pin {
+    BH_VEC(const char *) nodes; /* borrowed from the documents */
+    struct bh_pos pos;
 };
 
 /* A pod, or the template of what makes pods. */
@@ -64,7 +78,15 @@ struct bh_kube_pod {
     const struct bh_node *spec;     /* of the pod */
     const struct bh_node *metadata; /* of the template; NULL: none, or a bare Pod, which has its object's */
     const struct bh_node *top;      /* spec of what decides how many there are; NULL for a bare Pod */
-    bool asks;                      /* for a GPU, by request or by reaching for the device */
+    bool asks;                      /* for a GPU, by request or by a volume that aims at one */
+    bool reaches, aims;             /* a volume holds a GPU's device nodes; it was made for nothing else */
+};
+
+/* A kind that is not understood, and whether pods that matter are made by it. */
+struct bh_kube_passed {
+    const char *name; /* `Service` of serving.knative.dev */
+    struct bh_pos pos;
+    bool asks, privileged;
 };
 
 struct bh_kube {
@@ -78,6 +100,11 @@ struct bh_kube {
     BH_VEC(struct bh_kube_pod) pods; /* in the order of their objects */
     BH_VEC(struct bh_kube_choice) choices;
     struct bh_map choice_by_config;
+    struct bh_map plugin_choices; /* keys of device-plugin ConfigMaps that nodes ask for -> plugin_asked */
+    bh_text_vec plugin_asked;
+    BH_VEC(uint32_t) nodes;          /* the Node objects */
+    BH_VEC(struct bh_kube_pin) pins; /* one for each workload of the policy */
+    size_t pin_work, pinned;         /* labels looked at to find out where pods may run; names found */
     size_t inner_bytes;
     struct bh_map namespaces, priority_classes, runtime_classes; /* name -> object */
     struct bh_map first_quotas;                                  /* namespace -> its first ResourceQuota */
@@ -87,7 +114,9 @@ struct bh_kube {
     int64_t top_priority;      /* highest value of a PriorityClass of the users' own */
     uint32_t default_priority; /* the PriorityClass with globalDefault, or BH_NONE */
     uint8_t strategy;          /* enum bh_strategy, the first one stated */
-    bool speaks_of_network;    /* a NetworkPolicy or a pod was seen: silence is an answer */
+    BH_VEC(struct bh_kube_passed) passed;
+    struct bh_map passed_by_name;
+    bool foreign_network; /* a network policy of a kind that is not understood was seen */
 };
 
 /* ---- kube.c: the small tools of all parts ---- */
@@ -128,9 +157,16 @@ struct bh_pool *bh_kube_add_pool(struct bh_kube *k, const char *name, const char
 void bh_kube_expose(struct bh_kube *k, uint32_t pool, const char *resource, struct bh_pos pos);
 
 /* ---- kube_mig.c ---- */
-void bh_kube_choose_mig(struct bh_kube *k, const char *config,
-                        const char *product); /* product NULL: unknown */
+void bh_kube_choose_mig(struct bh_kube *k, const char *config, const char *product,
+                        struct bh_pos pos); /* product NULL: unknown */
 void bh_kube_read_mig(struct bh_kube *k, const struct bh_kube_config *c);
+void bh_kube_note_unknown_layouts(struct bh_kube *k); /* asked for, and no file has them */
+
+/* ---- kube_pin.c: which nodes a pod is bound to ---- */
+void bh_kube_read_pin(struct bh_kube *k, const struct bh_kube_pod *pod, struct bh_kube_pin *ret);
+
+/* ---- kube_place.c: which pool a workload uses ---- */
+void bh_kube_place_pods(struct bh_kube *k);
 
 /* ---- kube_pod.c, kube_container.c: pods and what makes them ---- */
 bool bh_kube_makes_pods(const char *kind);
@@ -138,7 +174,8 @@ void bh_kube_find_pods(struct bh_kube *k);
 void bh_kube_read_pods(struct bh_kube *k);
 /* Does any container want a GPU? Says what is wrong with their shape, once. */
 bool bh_kube_containers_ask(struct bh_kube *k, const struct bh_kube_pod *pod);
-bool bh_kube_volumes_reach(struct bh_kube *k, const struct bh_kube_pod *pod);
+void bh_kube_look_at_volumes(struct bh_kube *k, struct bh_kube_pod *pod); /* fills reaches and aims */
+void bh_kube_look_inside(const struct bh_node *n, bool *ret_asks, bool *ret_privileged);
 void bh_kube_read_containers(struct bh_kube *k, const struct bh_kube_pod *pod, struct bh_workload *w);
 void bh_kube_read_volumes(struct bh_kube *k, const struct bh_kube_pod *pod, struct bh_workload *w);
 

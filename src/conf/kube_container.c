@@ -43,6 +43,22 @@ static bool container_asks(const struct bh_node *c)
     return false;
 }
 
+/* SYS_ADMIN makes device nodes and mounts at will: privileged in all but name. */
+static bool is_privileged(const struct bh_node *c)
+{
+    static const char *const caps[] = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"};
+    const struct bh_node *context = bh_node_get(c, "securityContext");
+    const struct bh_node *add = bh_node_path(context, "capabilities", "add", NULL);
+    if (bh_node_bool(bh_node_get(context, "privileged")) == 1)
+        return true;
+    if (add && add->kind == BH_NODE_SEQ)
+        BH_EACH_ITEM (cap, add)
+            for (size_t i = 0; i < BH_COUNT_OF(caps); i++)
+                if (bh_str_eq(bh_node_text(cap), caps[i]))
+                    return true;
+    return false;
+}
+
 static void check_shape(struct bh_kube *k, const struct bh_kube_place *at, const struct bh_node *c)
 {
     const struct bh_node *resources = bh_kube_child(k, at, c, "resources", BH_NODE_MAP);
@@ -70,6 +86,23 @@ bool bh_kube_containers_ask(struct bh_kube *k, const struct bh_kube_pod *pod)
         }
     }
     return asks;
+}
+
+/* Any list of containers, however deep: what makes pods of another kind still calls it so. */
+void bh_kube_look_inside(const struct bh_node *n, bool *ret_asks, bool *ret_privileged)
+{
+    if (n->kind == BH_NODE_SCALAR)
+        return;
+    for (size_t i = 0; n->kind == BH_NODE_MAP && i < N_LISTS; i++) {
+        const struct bh_node *list = bh_node_get(n, lists[i]);
+        if (list && list->kind == BH_NODE_SEQ)
+            BH_EACH_ITEM (c, list) {
+                *ret_asks = *ret_asks || container_asks(c);
+                *ret_privileged = *ret_privileged || is_privileged(c);
+            }
+    }
+    for (const struct bh_node *c = n->u.first; c; c = c->next)
+        bh_kube_look_inside(c, ret_asks, ret_privileged);
 }
 
 /* ---- requests ---- */
@@ -167,22 +200,6 @@ static void keep_asks(struct bh_kube *k, const struct asks *asks, struct bh_work
 }
 
 /* ---- what it may do ---- */
-
-/* SYS_ADMIN makes device nodes and mounts at will: privileged in all but name. */
-static bool is_privileged(const struct bh_node *c)
-{
-    static const char *const caps[] = {"SYS_ADMIN", "CAP_SYS_ADMIN", "ALL"};
-    const struct bh_node *context = bh_node_get(c, "securityContext");
-    const struct bh_node *add = bh_node_path(context, "capabilities", "add", NULL);
-    if (bh_node_bool(bh_node_get(context, "privileged")) == 1)
-        return true;
-    if (add && add->kind == BH_NODE_SEQ)
-        BH_EACH_ITEM (cap, add)
-            for (size_t i = 0; i < BH_COUNT_OF(caps); i++)
-                if (bh_str_eq(bh_node_text(cap), caps[i]))
-                    return true;
-    return false;
-}
 
 static const char *keep_env(struct bh_kube *k, const char *s)
 {
@@ -285,7 +302,11 @@ static bool reaches_gpu(const char *path)
         "/dev/dri*",
         "/dev/vfio*",
         "/tmp/nvidia-mps*",
+        "/run/nvidia",
+        "/run/nvidia/",
         "/run/nvidia/mps*",
+        "/var/run/nvidia",
+        "/var/run/nvidia/",
         "/var/run/nvidia/mps*",
         "/proc/driver/nvidia*",
     };
@@ -301,17 +322,19 @@ static const struct bh_node *host_path(const struct bh_node *volume)
     return n && n->kind == BH_NODE_SCALAR && n->n > 0 && n->n <= BH_KUBE_TEXT_MAX ? n : NULL;
 }
 
-bool bh_kube_volumes_reach(struct bh_kube *k, const struct bh_kube_pod *pod)
+void bh_kube_look_at_volumes(struct bh_kube *k, struct bh_kube_pod *pod)
 {
     const struct bh_node *volumes = bh_kube_child(k, &pod->at, pod->spec, "volumes", BH_NODE_SEQ);
-    if (volumes)
-        BH_EACH_ITEM (v, volumes) {
-            const struct bh_node *path = host_path(v);
-            /* the whole of / or /dev is for many things; only a path of the GPU's own says what it is for */
-            if (path && reaches_gpu(path->u.text) && strlen(path->u.text) > strlen("/dev/"))
-                return true;
-        }
-    return false;
+    if (!volumes)
+        return;
+    BH_EACH_ITEM (v, volumes) {
+        const struct bh_node *path = host_path(v);
+        if (!path || !reaches_gpu(path->u.text))
+            continue;
+        pod->reaches = true;
+        /* the whole of / or /dev is for many things; only a path of the GPU's own says what it is for */
+        pod->aims = pod->aims || strlen(path->u.text) > strlen("/dev/");
+    }
 }
 
 void bh_kube_read_volumes(struct bh_kube *k, const struct bh_kube_pod *pod, struct bh_workload *w)

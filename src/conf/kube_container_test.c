@@ -46,12 +46,29 @@ TEST(reaching_for_the_device_is_asking)
     /* any pod of a tenant counts; all of /dev holds the GPUs too */
     (void)snprintf(
         text, sizeof(text),
-        "kind: ResourceQuota\nmetadata: {name: q, namespace: team-a}\nspec: {hard: {nvidia.com/gpu: 1}}\n---\n"
+        "kind: ResourceQuota\nmetadata: {name: q, namespace: team-a}\nspec: {hard: {requests.nvidia.com/gpu: 1}}\n---\n"
         "kind: Pod\nmetadata: {name: p, namespace: %s}\nspec: {volumes: [{hostPath: {path: %s}}]}\n",
         "team-a", "/dev");
     CHECK(read1(text));
     CHECK(workload("p"));
     CHECK_EQ(workload("p")->devices.n, 1);
+}
+
+TEST(sockets_of_mps_daemons_are_reached_for)
+{
+    static const char *const paths[] = {"/run/nvidia/mps", "/run/nvidia/mps/shm", "/run/nvidia",
+                                        "/var/run/nvidia/mps/pipe", "/tmp/nvidia-mps"};
+    char text[300];
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+        (void)snprintf(
+            text, sizeof(text),
+            "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c}], volumes: [{hostPath: {path: %s}}]}\n",
+            paths[i]);
+        CHECK(read1(text));
+        CHECK(workload("p"));
+        CHECK_STR(workload("p")->mounts.at[0].s, paths[i]);
+        CHECK_STR(workload("p")->devices.at[0].s, paths[i]);
+    }
 }
 
 TEST(requests_of_devices)

@@ -6,8 +6,9 @@
  * file of its own. A literal block's lines are lines of the file, so findings point into it;
  * a text that was quoted or folded has lost its lines, and findings point to its key.
  *
- * One pool per shared resource of each configuration. Every configuration counts, chosen by
- * a node or not: a label is all it takes to choose it.
+ * One pool per shared resource of each configuration. Of a ConfigMap with several, those count
+ * that a Node's `nvidia.com/device-plugin.config` label or the operator's default names; where
+ * nothing names any, all do, for a label is all it takes to choose one.
  */
 #include "conf/kube_cluster.h"
 
@@ -113,7 +114,11 @@ static void read_resource(struct bh_kube *k, const struct sharing *s, const stru
     const char *pool_name = s->config->name;
     if (s->many)
         pool_name = bh_arena_printf(&k->arena, "%s/%.*s", pool_name, BH_KUBE_NAME_MAX, slash + 1);
-    struct bh_pos name_pos = bh_kube_pos(at, rename && *rename->u.text ? rename : name);
+    struct bh_pos name_pos = bh_kube_pos(at, name);
+    if (rename && *rename->u.text)
+        name_pos = bh_kube_pos(at, rename);
+    else if (s->rename_pos.line)
+        name_pos = s->rename_pos;
     struct bh_pool *pool = bh_kube_add_pool(k, pool_name, s->config->object, s->pos);
     pool->mechanism = s->mechanism;
     pool->replicas = (uint32_t)replicas;
@@ -125,8 +130,7 @@ static void read_resource(struct bh_kube *k, const struct sharing *s, const stru
         bh_diag_note_once(k->d, bh_kube_pos(at, memory),
                           "`memoryGB` under `timeSlicing` bounds nothing: time slices "
                           "have no memory limit");
-    bh_kube_expose(k, (uint32_t)(k->p->pools.n - 1), seen_name(k, s, full, rename),
-                   s->rename_pos.line ? s->rename_pos : name_pos);
+    bh_kube_expose(k, (uint32_t)(k->p->pools.n - 1), seen_name(k, s, full, rename), name_pos);
 }
 
 static size_t count_resources(const struct bh_node *section)
@@ -332,7 +336,8 @@ static void find_in_data(struct bh_kube *k, const struct bh_kube_object *o, cons
             .root = root,
             .place = at,
             .pos = bh_kube_pos(&outer, key),
-            .name = bh_arena_strn(&k->arena, name, strnlen(name, BH_KUBE_NAME_MAX)),
+            .key = bh_arena_strn(&k->arena, name, strnlen(name, BH_KUBE_NAME_MAX)),
+            .map = path,
             .object = bh_arena_printf(&k->p->arena, "%s#%.*s", path, BH_KUBE_NAME_MAX, name),
         };
     }
@@ -340,7 +345,7 @@ static void find_in_data(struct bh_kube *k, const struct bh_kube_object *o, cons
     for (size_t i = first; i < k->configs.n; i++)
         k->configs.at[i].name = k->configs.n - first == 1
                                     ? o->name
-                                    : bh_arena_printf(&k->arena, "%s/%s", o->name, k->configs.at[i].name);
+                                    : bh_arena_printf(&k->arena, "%s/%s", o->name, k->configs.at[i].key);
 }
 
 /* `deploy/time-slicing.yaml` gives `time-slicing`. */
@@ -357,6 +362,14 @@ static const char *file_stem(struct bh_kube *k, uint32_t file)
     return "device-plugin";
 }
 
+/* A key of a device-plugin ConfigMap that a node, or the operator for all others, asks for. */
+static void choose_plugin(struct bh_kube *k, const char *key, struct bh_pos pos)
+{
+    const char *name = bh_kube_keep(k, key);
+    if (bh_map_add(&k->plugin_choices, name, (uint32_t)k->plugin_asked.n) == BH_MAP_NONE)
+        *bh_vec_push(&k->plugin_asked) = (struct bh_text){name, pos};
+}
+
 /* What the operator passes on: the strategy, the default layout, and which ConfigMap it means. */
 static void read_cluster_policy(struct bh_kube *k, const struct bh_kube_object *o)
 {
@@ -367,7 +380,10 @@ static void read_cluster_policy(struct bh_kube *k, const struct bh_kube_object *
 
     set_strategy(k, &at, bh_node_path(o->root, "spec", "mig", "strategy", NULL));
     if (layout && *layout)
-        bh_kube_choose_mig(k, layout, NULL);
+        bh_kube_choose_mig(k, layout, NULL, bh_kube_pos(&at, o->root));
+    const struct bh_node *chosen = bh_node_path(o->root, "spec", "devicePlugin", "config", "default", NULL);
+    if (bh_node_text(chosen) && chosen->n > 0)
+        choose_plugin(k, chosen->u.text, bh_kube_pos(&at, chosen));
     if (!name || !*name)
         return;
     for (size_t i = 0; i < k->objects.n; i++)
@@ -383,11 +399,15 @@ static void read_node(struct bh_kube *k, const struct bh_kube_object *o)
 {
     struct bh_kube_place at = bh_kube_place_of(o);
     const struct bh_node *metadata = bh_node_get(o->root, "metadata"), *n = NULL;
-    const char *config = bh_kube_annotation(metadata, "nvidia.com/mig.config", NULL);
+    const char *config = bh_kube_annotation(metadata, "nvidia.com/mig.config", &n);
+    if (config && *config)
+        bh_kube_choose_mig(k, config, bh_kube_annotation(metadata, "nvidia.com/gpu.product", NULL),
+                           bh_kube_pos(&at, n));
     if (bh_kube_annotation(metadata, "nvidia.com/mig.strategy", &n))
         set_strategy(k, &at, n);
+    config = bh_kube_annotation(metadata, "nvidia.com/device-plugin.config", &n);
     if (config && *config)
-        bh_kube_choose_mig(k, config, bh_kube_annotation(metadata, "nvidia.com/gpu.product", NULL));
+        choose_plugin(k, config, bh_kube_pos(&at, n));
 }
 
 static void name_bare_files(struct bh_kube *k)
@@ -425,12 +445,61 @@ void bh_kube_find_configs(struct bh_kube *k)
             read_node(k, &k->objects.at[i]);
 }
 
+static bool is_mig(const struct bh_kube_config *c)
+{
+    return bh_node_get(c->root, "mig-configs") != NULL;
+}
+
+static bool is_chosen(const struct bh_kube *k, const struct bh_kube_config *c)
+{
+    return c->key && bh_map_find(&k->plugin_choices, c->key) != BH_MAP_NONE;
+}
+
+/* Where nodes ask for some keys of a ConfigMap, the others are not in use. Configurations of one map are neighbours. */
+static void drop_unchosen(struct bh_kube *k)
+{
+    for (size_t i = 0, end; i < k->configs.n; i = end) {
+        struct bh_kube_config *c = k->configs.at;
+        bool any = false;
+        for (end = i; end < k->configs.n && c[end].map == c[i].map; end++)
+            any = any || (!is_mig(&c[end]) && is_chosen(k, &c[end]));
+        for (size_t n = i; c[i].map && any && n < end; n++) {
+            c[n].idle = !is_mig(&c[n]) && !is_chosen(k, &c[n]);
+            if (c[n].idle)
+                bh_diag_note(k->d, c[n].pos, "`%.100s` is chosen by no Node, so it is not judged", c[n].key);
+        }
+    }
+}
+
+/* A label that leads nowhere leaves the plugin without a configuration, which is worth knowing. */
+static void note_unknown_keys(struct bh_kube *k)
+{
+    struct bh_map keys = {0};
+    bool any = false;
+    for (size_t i = 0; i < k->configs.n; i++)
+        if (k->configs.at[i].key && !is_mig(&k->configs.at[i])) {
+            bh_map_add(&keys, k->configs.at[i].key, 0);
+            any = true;
+        }
+    for (size_t i = 0; any && i < k->plugin_asked.n; i++)
+        if (bh_map_find(&keys, k->plugin_asked.at[i].s) == BH_MAP_NONE)
+            bh_diag_note_once(
+                k->d, k->plugin_asked.at[i].pos,
+                "device plugin configuration `%.100s` is asked for, but no ConfigMap among the files "
+                "has it",
+                k->plugin_asked.at[i].s);
+    bh_map_fini(&keys);
+}
+
 void bh_kube_read_configs(struct bh_kube *k)
 {
+    drop_unchosen(k);
     for (size_t i = 0; i < k->configs.n; i++)
-        if (!bh_node_get(k->configs.at[i].root, "mig-configs"))
+        if (!is_mig(&k->configs.at[i]) && !k->configs.at[i].idle)
             read_plugin(k, &k->configs.at[i]);
     for (size_t i = 0; i < k->configs.n; i++)
-        if (bh_node_get(k->configs.at[i].root, "mig-configs"))
+        if (is_mig(&k->configs.at[i]))
             bh_kube_read_mig(k, &k->configs.at[i]);
+    note_unknown_keys(k);
+    bh_kube_note_unknown_layouts(k);
 }

@@ -52,6 +52,7 @@ TEST(names_that_pods_see)
     p = pool("c/a/mig-1g.5gb");
     CHECK(p);
     CHECK_STR(p->resource, "nvidia.com/small");
+    CHECK(is_at(p->resource_pos, 10, 51)); /* its own `rename`, not renameByDefault */
     CHECK_EQ(p->replicas, 3);
     p = pool("c/b");
     CHECK(p);
@@ -85,6 +86,33 @@ TEST(mps_is_bounded_by_the_plugin)
     CHECK_STR(policy.pools.at[0].name, "device-plugin");
     CHECK_EQ(policy.pools.at[0].cap_memory_bytes, 0);
     CHECK(diag_with("bounds nothing"));
+}
+
+TEST(nodes_choose_a_configuration_by_its_key)
+{
+    static const char maps[] =
+        "kind: ConfigMap\nmetadata: {name: c}\ndata:\n"
+        "  t4: |\n    sharing: {timeSlicing: {resources: [{name: gpu, replicas: 2}]}}\n"
+        "  whole: |\n    {version: v1, flags: {migStrategy: none}}\n"
+        "---\nkind: ConfigMap\nmetadata: {name: d}\ndata:\n"
+        "  x: |\n    sharing: {timeSlicing: {resources: [{name: gpu, replicas: 3}]}}\n";
+    CHECK(read1(maps));
+    CHECK_EQ(policy.pools.n, 2);
+    CHECK(load(
+        (const char *const[]){
+            maps, "kind: Node\nmetadata: {name: n, labels: {nvidia.com/device-plugin.config: whole}}\n"},
+        2, NULL));
+    CHECK_EQ(policy.pools.n, 1); /* of the map that nobody chose from */
+    CHECK(pool("d"));
+    CHECK(is_at(diag_with("`t4` is chosen by no Node")->pos, 4, 3));
+    CHECK(load(
+        (const char *const[]){
+            maps, "kind: ClusterPolicy\nmetadata: {name: n}\n"
+                  "spec: {devicePlugin: {config: {name: c, default: t4}}}\n---\n"
+                  "kind: Node\nmetadata: {name: n, labels: {nvidia.com/device-plugin.config: gone}}\n"},
+        2, NULL));
+    CHECK(pool("c/t4"));
+    CHECK(is_at(diag_with("configuration `gone` is asked for")->pos, 6, 63));
 }
 
 TEST(json_in_quotes_points_to_its_key)

@@ -3,8 +3,8 @@
  * kube_pod.c - pods, and what makes them, become workloads.
  *
  * A workload is one pod as the scheduler sees it: `requests` and `gpus_milli` are of one pod,
- * whatever the replica count, because replicas come and go independently. The exception is an
- * indexed Job of several pods: its members wait for each other, so their GPUs are one
+ * whatever the replica count (which is in `pods`), because replicas come and go independently. The
+ * exception is `gpus_milli` of an indexed Job of several pods: its members wait for each other, so their GPUs are one
  * request and it needs a gang. A single pod gets all of its GPUs or none: it is its own gang.
  *
  * MIG slices are in `requests` but not in `gpus_milli`, which counts whole devices (or their replicas).
@@ -13,7 +13,7 @@
 
 #include "base/str.h"
 
-enum { MEMBERS_MAX = 1 << 20, PRIORITY_HIGH_FROM = 1000000 };
+enum { PODS_MAX = 1 << 20, PRIORITY_HIGH_FROM = 1000000 };
 
 static const struct maker {
     const char *kind;
@@ -48,8 +48,8 @@ bool bh_kube_makes_pods(const char *kind)
 /* The operator's own pods reach for devices because that is their work; they are no tenant's. */
 static bool is_platform(const char *ns)
 {
-    static const char *const patterns[] = {"kube-*", "*gpu-operator*", "nvidia-*", "*device-plugin*",
-                                           "openshift-*"};
+    static const char *const patterns[] = {"kube-system",          "gpu-operator",  "nvidia-gpu-operator",
+                                           "nvidia-device-plugin", "nvidia-system", "openshift-*"};
     for (size_t i = 0; i < BH_COUNT_OF(patterns); i++)
         if (bh_str_glob(patterns[i], ns))
             return true;
@@ -61,14 +61,8 @@ static bool pod_find(struct bh_kube *k, const struct bh_kube_object *o, struct b
 {
     const struct maker *m = maker_of(o->kind);
     const struct bh_node *holder = o->root;
-    const char *api = bh_node_text(bh_node_get(o->root, "apiVersion"));
 
     *pod = (struct bh_kube_pod){.o = o, .at = bh_kube_place_of(o)};
-    if (api && strcmp(o->kind, "Job") == 0 && !bh_str_starts(api, "batch/")) {
-        bh_diag_note_once(k->d, bh_kube_pos(&pod->at, o->root),
-                          "a Job of `%.100s` is not understood and is passed over", api);
-        return false;
-    }
     if (m->inner) {
         pod->top = bh_kube_child(k, &pod->at, holder, "spec", BH_NODE_MAP);
         if (pod->top && m->outer) {
@@ -90,8 +84,8 @@ void bh_kube_find_pods(struct bh_kube *k)
         struct bh_kube_pod pod;
         if (!bh_kube_makes_pods(o->kind) || !pod_find(k, o, &pod))
             continue;
-        bool reaches = bh_kube_volumes_reach(k, &pod);
-        pod.asks = bh_kube_containers_ask(k, &pod) || (reaches && !is_platform(o->ns));
+        bh_kube_look_at_volumes(k, &pod);
+        pod.asks = bh_kube_containers_ask(k, &pod) || (pod.aims && !is_platform(o->ns));
         *bh_vec_push(&k->pods) = pod;
     }
 }
@@ -203,7 +197,7 @@ static uint64_t members_of(struct bh_kube *k, const struct bh_kube_pod *pod, str
 {
     uint64_t members = 1;
     const struct bh_node *n = pod->top ? bh_node_get(pod->top, "parallelism") : NULL;
-    if (!n || !bh_kube_uint(k, &pod->at, pod->top, "parallelism", MEMBERS_MAX, &members))
+    if (!n || !bh_kube_uint(k, &pod->at, pod->top, "parallelism", PODS_MAX, &members))
         return 1;
     if (!bh_str_eq(bh_node_text(bh_node_get(pod->top, "completionMode")), "Indexed") || members < 2)
         return 1;
@@ -217,6 +211,22 @@ static void read_gang(struct bh_kube *k, const struct bh_kube_pod *pod, struct b
     w->gang = members == 1 || is_gang_scheduled(k, pod);
     if (__builtin_mul_overflow(w->gpus_milli, members, &w->gpus_milli))
         w->gpus_milli = UINT64_MAX;
+}
+
+/* How many pods of it run side by side. What belongs to another object is counted there. */
+static uint64_t pods_at_once(struct bh_kube *k, const struct bh_kube_pod *pod)
+{
+    uint64_t n = 1, completions = PODS_MAX;
+    if (bh_node_path(pod->o->root, "metadata", "ownerReferences", NULL) ||
+        strcmp(pod->o->kind, "DaemonSet") == 0)
+        return 0;
+    if (!pod->top)
+        return 1;
+    bool job = bh_str_ends(pod->o->kind, "Job");
+    if (!bh_kube_uint(k, &pod->at, pod->top, job ? "parallelism" : "replicas", PODS_MAX, &n) ||
+        (job && !bh_kube_uint(k, &pod->at, pod->top, "completions", PODS_MAX, &completions)))
+        return 0;
+    return n < completions ? n : completions;
 }
 
 /* ---- the whole ---- */
@@ -311,10 +321,7 @@ static void read_pod(struct bh_kube *k, const struct bh_kube_pod *pod)
     if (pod->top)
         bh_kube_note_unknown(k, &pod->at, pod->top, top_known, "workload spec");
     bh_kube_note_unknown(k, &pod->at, pod->spec, spec_known, "pod spec");
-    /* where it may run changes nothing that is judged; only the shape is looked at */
-    bh_kube_child(k, &pod->at, pod->spec, "nodeSelector", BH_NODE_MAP);
-    bh_kube_child(k, &pod->at, pod->spec, "affinity", BH_NODE_MAP);
-    bh_kube_child(k, &pod->at, pod->spec, "tolerations", BH_NODE_SEQ);
+    bh_kube_child(k, &pod->at, pod->spec, "tolerations", BH_NODE_SEQ); /* only its shape is looked at */
     w->host_pid = bh_node_bool(bh_node_get(pod->spec, "hostPID")) == 1;
     w->host_ipc = bh_node_bool(bh_node_get(pod->spec, "hostIPC")) == 1;
     w->host_network = bh_node_bool(bh_node_get(pod->spec, "hostNetwork")) == 1;
@@ -323,52 +330,16 @@ static void read_pod(struct bh_kube *k, const struct bh_kube_pod *pod)
     read_priority(k, pod, w);
     read_tier(k, pod, w);
     read_gang(k, pod, w);
+    w->pods = pods_at_once(k, pod);
+    bh_kube_read_pin(k, pod, bh_vec_push(&k->pins));
 }
 
-/* ---- which pool a workload uses ---- */
-
-/* A pool that only pods speak of: whole GPUs, or MIG slices that somebody cut elsewhere. */
-static uint32_t implied_pool(struct bh_kube *k, const struct bh_workload *w, const struct bh_amount *ask)
-{
-    bool mig = bh_kube_is_mig(ask->resource);
-    const char *name = mig ? "mig" : "cluster";
-    uint32_t pool = bh_map_find(&k->implied, name);
-
-    if (!mig && strcmp(ask->resource, "nvidia.com/gpu") != 0) {
-        bh_diag_note_once(k->d, ask->pos,
-                          "`%.100s` is asked for, but nothing among the files says what it is",
-                          ask->resource);
-        return BH_NONE;
-    }
-    if (pool == BH_MAP_NONE) {
-        struct bh_pool *p = bh_kube_add_pool(k, name, w->object, ask->pos);
-        p->mechanism = mig ? BH_MECH_MIG : BH_MECH_WHOLE;
-        p->strategy = mig ? BH_STRATEGY_MIXED : BH_STRATEGY_UNSET;
-        pool = (uint32_t)(k->p->pools.n - 1);
-        bh_map_add(&k->implied, name, pool);
-    }
-    bh_kube_expose(k, pool, ask->resource, ask->pos);
-    return pool;
-}
-
-static void find_pool(struct bh_kube *k, struct bh_workload *w)
-{
-    for (size_t i = 0; i < w->requests.n; i++) {
-        const struct bh_amount *ask = &w->requests.at[i];
-        uint32_t pool = bh_map_find(&k->exposed, ask->resource);
-        if (pool == BH_MAP_NONE)
-            pool = implied_pool(k, w, ask);
-        if (pool != BH_NONE && !w->pool_name.s)
-            w->pool_name = (struct bh_text){k->p->pools.at[pool].name, ask->pos};
-    }
-}
-
-/* Every pod of a tenant counts, GPU or not: a privileged one reaches the GPUs all the same. */
+/* A tenant's pod that wants no GPU and cannot get at one is somebody else's concern. */
 void bh_kube_read_pods(struct bh_kube *k)
 {
-    for (size_t i = 0; i < k->pods.n; i++)
-        if (bh_map_find(&k->tenants, k->pods.at[i].o->ns) != BH_MAP_NONE)
-            read_pod(k, &k->pods.at[i]);
-    for (size_t i = 0; i < k->p->workloads.n; i++)
-        find_pool(k, &k->p->workloads.at[i]);
+    for (size_t i = 0; i < k->pods.n; i++) {
+        const struct bh_kube_pod *pod = &k->pods.at[i];
+        if ((pod->asks || pod->reaches) && bh_map_find(&k->tenants, pod->o->ns) != BH_MAP_NONE)
+            read_pod(k, pod);
+    }
 }

@@ -11,7 +11,7 @@ TEST(every_field_of_a_pod)
     CHECK(t);
     CHECK_STR(t->object, "Deployment/team-a/web");
     CHECK_EQ(t->quota.pos.line, 0);
-    CHECK_EQ(t->network.policy, BH_NET_OPEN); /* pods, and no policy over them */
+    CHECK_EQ(t->network.policy, BH_NET_UNSET); /* no network policy at all: the files do not speak of it */
     const struct bh_workload *w = workload("web");
     CHECK(w);
     CHECK_STR(w->object, "Deployment/team-a/web");
@@ -22,29 +22,17 @@ TEST(every_field_of_a_pod)
     CHECK_EQ(w->tier, BH_TIER_VM);
     CHECK(w->has_priority);
     CHECK_EQ(w->priority, BH_PRIORITY_HIGH);
-    CHECK_STR(w->pool_name.s, "cluster");
-    const struct bh_pool *p = pool("cluster");
+    CHECK_EQ(w->pods, 3);
+    CHECK_STR(w->pool_name.s, "cluster-vm");
+    const struct bh_pool *p = pool("cluster-vm");
     CHECK(p);
     CHECK_EQ(p->mechanism, BH_MECH_WHOLE);
-    CHECK(p->any_tenant);
+    CHECK_EQ(p->tenant_names.n, 1);
     CHECK(is_at(p->pos, 34, 28));
-    p = pool("mig");
+    p = pool("mig-vm");
     CHECK(p);
     CHECK_EQ(p->mechanism, BH_MECH_MIG);
     CHECK_STR(p->exposes.at[0].s, "nvidia.com/mig-1g.18gb");
-}
-
-TEST(pods_use_the_pool_that_exposes_their_name)
-{
-    CHECK(load((const char *const[]){time_slicing, POD("{" GPU "}")}, 2, NULL));
-    CHECK_EQ(policy.pools.n, 1);
-    CHECK_STR(workload("p")->pool_name.s, "time-slicing-config");
-    CHECK_EQ(workload("p")->pool_name.pos.file, 1);
-
-    CHECK(read1(POD("{resources: {limits: {nvidia.com/gpu.shared: 1}}}")));
-    CHECK_EQ(policy.pools.n, 0);
-    CHECK(!workload("p")->pool_name.s);
-    CHECK(diag_with("`nvidia.com/gpu.shared` is asked for"));
 }
 
 TEST(every_kind_of_controller)
@@ -73,7 +61,55 @@ TEST(every_kind_of_controller)
     CHECK(
         read1("apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec: {tasks: []}\n"));
     CHECK_EQ(policy.workloads.n, 0);
-    CHECK(diag_with("a Job of `batch.volcano.sh/v1alpha1`"));
+    CHECK(diag_with("kind `Job` of batch.volcano.sh is not understood"));
+}
+
+TEST(pods_at_once)
+{
+    static const struct {
+        const char *kind, *spec;
+        uint64_t pods;
+    } cases[] = {
+        {"Deployment", "", 1},
+        {"Deployment", "replicas: 0,", 0},
+        {"StatefulSet", "replicas: 5,", 5},
+        {"DaemonSet", "", 0},
+        {"Job", "", 1},
+        {"Job", "parallelism: 10, completions: 100,", 10},
+        {"Job", "parallelism: 10, completions: 4,", 4},
+    };
+    char text[400];
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        (void)snprintf(text, sizeof(text),
+                       "kind: %s\nmetadata: {name: x}\nspec: {%s template: {spec: {containers: [{" GPU
+                       "}]}}}\n",
+                       cases[i].kind, cases[i].spec);
+        CHECK(read1(text));
+        CHECK_EQ(diags.at.n, 0);
+        CHECK_EQ(workload("x")->pods, cases[i].pods);
+        CHECK_EQ(workload("x")->requests.at[0].milli, 1000);
+    }
+    CHECK(read1(POD("{" GPU "}")));
+    CHECK_EQ(workload("p")->pods, 1);
+    /* a ReplicaSet of a Deployment is counted with that */
+    CHECK(read1("kind: ReplicaSet\nmetadata: {name: x, ownerReferences: [{kind: Deployment, name: y}]}\n"
+                "spec: {replicas: 3, template: {spec: {containers: [{" GPU "}]}}}\n"));
+    CHECK_EQ(workload("x")->pods, 0);
+}
+
+TEST(pods_that_have_nothing_to_do_with_gpus)
+{
+    static const char quota[] =
+        "kind: ResourceQuota\nmetadata: {name: q, namespace: shop}\nspec: {hard: {requests.nvidia.com/gpu: 1}}\n";
+    CHECK(
+        load((const char *const[]){quota,
+                                   "kind: Deployment\nmetadata: {name: web, namespace: shop}\n"
+                                   "spec: {template: {spec: {hostPID: true, initContainers: [{name: sysctl, "
+                                   "securityContext: {privileged: true}}], containers: [{name: web}]}}}\n"},
+             2, NULL));
+    CHECK_EQ(diags.at.n, 0);
+    CHECK(tenant("shop"));
+    CHECK_EQ(policy.workloads.n, 0);
 }
 
 TEST(gangs)

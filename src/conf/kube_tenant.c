@@ -7,7 +7,10 @@
  * about trust, so a tenant is internal unless its Namespace is labelled otherwise.
  *
  * A ResourceQuota with scopes bounds only the pods that match them; it is named in a
- * note and never counts as the tenant's quota.
+ * note and never counts as the tenant's quota. Of a device only `requests.NAME` is enforced.
+ *
+ * A tenant's network is open where its pods and some NetworkPolicy of the cluster were given,
+ * and none closes it. Otherwise the files say nothing about it, and nothing is assumed.
  */
 #include "conf/kube_cluster.h"
 
@@ -80,14 +83,15 @@ static void make_tenant(struct bh_kube *k, const char *ns, const struct bh_kube_
     bh_map_add(&k->tenants, t->name, (uint32_t)(k->p->tenants.n - 1));
 }
 
-/* `requests.nvidia.com/gpu` bounds the same thing as `nvidia.com/gpu`. */
+/* The GPU resource that a key of `hard` speaks of, whatever stands before it; NULL: none. */
 static const char *quota_resource(const char *key)
 {
+    const char *name = key;
     if (bh_str_starts(key, "requests."))
-        return key + strlen("requests.");
-    if (bh_str_starts(key, "limits."))
-        return key + strlen("limits.");
-    return key;
+        name = key + strlen("requests.");
+    else if (bh_str_starts(key, "limits."))
+        name = key + strlen("limits.");
+    return bh_kube_is_gpu(name) ? name : NULL;
 }
 
 static const struct bh_node *quota_hard(const struct bh_kube_object *o)
@@ -101,7 +105,7 @@ static bool quota_names_gpu(const struct bh_kube_object *o)
     const struct bh_node *hard = quota_hard(o);
     if (hard)
         BH_EACH_PAIR (key, value, hard)
-            if (bh_node_text(key) && bh_kube_is_gpu(quota_resource(key->u.text)))
+            if (bh_node_text(key) && quota_resource(key->u.text))
                 return true;
     return false;
 }
@@ -173,23 +177,32 @@ static void read_hard(struct bh_kube *k, const struct bh_kube_place *at, const s
         const char *name = bh_node_text(key), *text = bh_node_text(value);
         struct bh_err err;
         uint64_t milli;
-        if (!name || !bh_kube_is_gpu(quota_resource(name)))
+        const char *resource = name ? quota_resource(name) : NULL;
+        if (!resource)
             continue;
         if (!text) {
             bh_diag_error(k->d, bh_kube_pos(at, value), "`%.100s` must be a quantity", name);
         } else if (bh_quantity_parse(text, &milli, &err) < 0) {
             bh_diag_error(k->d, bh_kube_pos(at, value), "`%.100s`: %s", name, err.msg);
+        } else if (!bh_str_starts(name, "requests.")) {
+            /* the API server takes any key, and its quota admission counts devices under this prefix alone */
+            bh_diag_note(k->d, bh_kube_pos(at, key),
+                         "`%.100s` bounds nothing in Kubernetes, so it does not count as a quota; "
+                         "write `requests.%.100s`",
+                         name, resource);
         } else {
-            add_limit(k, q, quota_resource(name), milli, bh_kube_pos(at, key));
+            add_limit(k, q, resource, milli, bh_kube_pos(at, key));
         }
     }
 }
 
 static void state(struct bh_kube *k, struct bh_quota *q, const char *words, struct bh_pos pos)
 {
-    uint64_t milli;
-    if (words && strnlen(words, BH_KUBE_TEXT_MAX) < BH_KUBE_TEXT_MAX && bh_stated_scan(words, &milli))
-        *bh_vec_push(&q->stated) = (struct bh_stated){milli, bh_kube_keep(k, words), pos};
+    struct bh_stated st = {.pos = pos};
+    if (!words || strnlen(words, BH_KUBE_TEXT_MAX) == BH_KUBE_TEXT_MAX || !bh_stated_read(words, &st))
+        return;
+    st.words = bh_kube_keep(k, words);
+    *bh_vec_push(&q->stated) = st;
 }
 
 static bool comment_alone(struct bh_tree *t, uint32_t line)
@@ -224,7 +237,20 @@ static void read_comments(struct bh_kube *k, const struct bh_kube_object *o, str
     }
 }
 
-static void read_description(struct bh_kube *k, const struct bh_kube_object *o, struct bh_quota *q)
+/* A description, or any other words about GPUs. What a tool left there (`last-applied-configuration`) is data. */
+static bool is_prose(const char *key, const char *text)
+{
+    if (!text || *text == '{' || *text == '[' || strnlen(text, BH_KUBE_TEXT_MAX) == BH_KUBE_TEXT_MAX)
+        return false;
+    if (strcmp(key, "description") == 0 || bh_str_ends(key, "/description"))
+        return true;
+    for (; *text; text++)
+        if (bh_to_lower(text[0]) == 'g' && bh_to_lower(text[1]) == 'p' && bh_to_lower(text[2]) == 'u')
+            return true;
+    return false;
+}
+
+static void read_annotations(struct bh_kube *k, const struct bh_kube_object *o, struct bh_quota *q)
 {
     const struct bh_kube_place at = bh_kube_place_of(o);
     const struct bh_node *annotations = metadata_of(o) ? bh_node_get(metadata_of(o), "annotations") : NULL;
@@ -232,7 +258,7 @@ static void read_description(struct bh_kube *k, const struct bh_kube_object *o, 
         return;
     BH_EACH_PAIR (key, value, annotations) {
         const char *name = bh_node_text(key);
-        if (name && (strcmp(name, "description") == 0 || bh_str_ends(name, "/description")))
+        if (name && is_prose(name, bh_node_text(value)))
             state(k, q, bh_node_text(value), bh_kube_pos(&at, value));
     }
 }
@@ -257,12 +283,14 @@ static void read_quota(struct bh_kube *k, const struct bh_kube_object *o)
         return;
     }
     struct bh_quota *q = &k->p->tenants.at[bh_map_find(&k->tenants, o->ns)].quota;
+    read_hard(k, &at, hard, q);
+    if (q->resources.n == 0)
+        return;
     if (!q->pos.line)
         q->pos = bh_kube_pos(&at, o->root);
     q->has_model = true;
     q->model = BH_QUOTA_HARD;
-    read_hard(k, &at, hard, q);
-    read_description(k, o, q);
+    read_annotations(k, o, q);
     read_comments(k, o, q);
     for (size_t i = 0; i < q->resources.n; i++)
         if (strcmp(q->resources.at[i].resource, "nvidia.com/gpu") == 0) {
@@ -297,7 +325,7 @@ static bool peer_is_anyone(const struct bh_node *peer)
     if (peer->kind != BH_NODE_MAP)
         return false;
     block = bh_node_path(peer, "ipBlock", "cidr", NULL);
-    if (bh_str_eq(bh_node_text(block), "0.0.0.0/0"))
+    if (bh_str_eq(bh_node_text(block), "0.0.0.0/0") || bh_str_eq(bh_node_text(block), "::/0"))
         return true;
     spaces = bh_node_get(peer, "namespaceSelector");
     return spaces && selects_all(spaces) && selects_all(bh_node_get(peer, "podSelector"));
@@ -364,12 +392,31 @@ static void read_network_policy(struct bh_kube *k, const struct bh_kube_object *
     t->network.pos = bh_kube_pos(&at, o->root);
 }
 
+/* Policies of another kind may close what these leave open; what they deny stays denied. */
+static void forget_open(struct bh_kube *k)
+{
+    for (size_t i = 0; i < k->p->tenants.n; i++) {
+        struct bh_tenant *t = &k->p->tenants.at[i];
+        if (t->network.policy == BH_NET_OPEN) {
+            t->network.policy = BH_NET_UNSET;
+            t->network.pos = (struct bh_pos){0};
+        }
+    }
+}
+
 void bh_kube_read_network(struct bh_kube *k)
 {
+    bool any = false;
     for (size_t i = 0; i < k->objects.n; i++)
-        if (strcmp(k->objects.at[i].kind, "NetworkPolicy") == 0)
+        if (strcmp(k->objects.at[i].kind, "NetworkPolicy") == 0) {
             read_network_policy(k, &k->objects.at[i]);
-    for (size_t i = 0; k->speaks_of_network && i < k->p->tenants.n; i++)
-        if (k->p->tenants.at[i].network.policy == BH_NET_UNSET)
-            k->p->tenants.at[i].network.policy = BH_NET_OPEN;
+            any = true;
+        }
+    for (size_t i = 0; any && i < k->pods.n; i++) {
+        uint32_t tenant = bh_map_find(&k->tenants, k->pods.at[i].o->ns);
+        if (tenant != BH_MAP_NONE && k->p->tenants.at[tenant].network.policy == BH_NET_UNSET)
+            k->p->tenants.at[tenant].network.policy = BH_NET_OPEN;
+    }
+    if (k->foreign_network)
+        forget_open(k);
 }

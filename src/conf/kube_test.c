@@ -44,6 +44,43 @@ TEST(unknown_things_are_named_once)
     CHECK(diag_with("without a `kind`"));
 }
 
+TEST(kinds_are_told_apart_by_their_group)
+{
+    CHECK(read1("apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: s}\nspec: {}\n---\n"
+                "apiVersion: v1\nkind: Service\nmetadata: {name: t}\n---\n"
+                "apiVersion: kyverno.io/v1\nkind: ClusterPolicy\nmetadata: {name: k}\n---\n"
+                "apiVersion: nvidia.com/v1\nkind: ClusterPolicy\nmetadata: {name: n}\n---\n"
+                "apiVersion: v1\nkind: Deployment\nmetadata: {name: d}\n---\n"
+                "apiVersion: x.org/v1\nkind: AllowList\nmetadata: {name: a}\n"));
+    CHECK_EQ(diags.n_errors, 0);
+    CHECK_EQ(diags.at.n, 4);
+    CHECK(is_at(diag_with("kind `Service` of serving.knative.dev is not understood and is passed over")->pos,
+                1, 1));
+    CHECK(diag_with("kind `ClusterPolicy` of kyverno.io"));
+    CHECK(diag_with("kind `Deployment` is not understood"));
+    CHECK(diag_with("kind `AllowList` of x.org"));
+}
+
+TEST(pods_of_an_unknown_kind_are_said_to_be_unjudged)
+{
+    CHECK(read1(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: r}\n"
+        "spec: {template: {spec: {containers: [{securityContext: {privileged: true}, " GPU "}]}}}\n---\n"
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: j}\n"
+        "spec: {}\n---\napiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: k}\n"
+        "spec: {pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [5, {" GPU "}]}}}}}\n---\n"
+        "apiVersion: x.org/v1\nkind: Agent\nspec: {initContainers: [{securityContext: {privileged: true}}]}\n"));
+    CHECK_EQ(diags.at.n, 3);
+    CHECK(diag_with(
+        "kind `Rollout` of argoproj.io is not understood and is passed over; it makes privileged pods that ask "
+        "for GPUs, which are not judged"));
+    CHECK(diag_with(
+        "kind `PyTorchJob` of kubeflow.org is not understood and is passed over; it makes pods that ask for GPUs, "
+        "which are not judged"));
+    CHECK(diag_with(
+        "kind `Agent` of x.org is not understood and is passed over; it makes privileged pods, which"));
+}
+
 TEST(broken_shapes_are_errors)
 {
     CHECK(read1(

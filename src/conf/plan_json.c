@@ -25,6 +25,7 @@ static void write_choice(struct bh_json *j, const struct bh_plan_out *p, const s
     bh_json_key_str(j, "profile", t->profile ? t->profile->name : NULL);
     bh_json_key_str(j, "pool", t->pool < p->policy->pools.n ? p->policy->pools.at[t->pool].name : NULL);
     bh_json_key_u64(j, "costPpm", t->cost_ppm);
+    bh_json_key_u64(j, "units", t->units);
     bh_json_key_str(j, "why", t->why);
     bh_json_key(j, "shared");
     bh_json_open(j, '[');

@@ -29,6 +29,7 @@ static void fixture_init(struct fixture *x)
                    .tier = BH_TIER_VM,
                    .pool = 0,
                    .cost_ppm = 142857,
+                   .units = 28,
                    .shared = {"PCIe link", "power"},
                    .bounded_by = "the partition",
                    .why = "Cheapest that keeps it."},
@@ -63,6 +64,7 @@ TEST(a_kept_promise_names_its_choice)
     CHECK(json_has(&x, "\"backing\": null"));
     CHECK(json_has(&x, "\"pool\": \"serving\""));
     CHECK(json_has(&x, "\"costPpm\": 142857"));
+    CHECK(json_has(&x, "\"units\": 28"));
     CHECK(json_has(&x, "\"PCIe link\""));
     CHECK(json_has(&x, "{\"mechanism\": \"fractional\", \"backing\": \"gate\", \"tier\": \"container\", "
                        "\"rule\": \"BH-020\", \"reason\": \"A hard SLO needs silicon of its own.\"}"));
@@ -76,6 +78,14 @@ TEST(an_impossible_one_says_what_is_needed)
     CHECK(json_has(&x, "\"kept\": 1"));
     CHECK(json_has(&x, "\"impossible\": 1"));
     CHECK(json_has(&x, "\"needed\": \"a GPU with MIG\""));
+}
+
+TEST(a_ground_that_is_no_rule_is_null)
+{
+    struct fixture x;
+    fixture_init(&x);
+    x.rejected[0].rule = NULL;
+    CHECK(json_has(&x, "\"rule\": null, \"reason\": \"A hard SLO"));
 }
 
 TEST(a_pool_to_be_made_is_null)

@@ -199,10 +199,12 @@ static void read_stated(struct bh_bind *b, struct bh_tenant *t, const struct bh_
     if (line <= r->scanned)
         line = r->scanned + 1;
     for (; line <= last; line++) {
-        uint64_t milli;
-        if (bh_tree_comment_find(r->t, line, &c) && bh_stated_scan(c.text, &milli))
-            *bh_vec_push(&t->quota.stated) =
-                (struct bh_stated){milli, cut_words(b->arena, c.text), {b->file, line, c.column}};
+        struct bh_stated st = {.pos = {b->file, line, 0}};
+        if (!bh_tree_comment_find(r->t, line, &c) || !bh_stated_read(c.text, &st))
+            continue;
+        st.pos.column = c.column;
+        st.words = cut_words(b->arena, c.text);
+        *bh_vec_push(&t->quota.stated) = st;
     }
     if (last > r->scanned)
         r->scanned = last;

@@ -175,6 +175,21 @@ static void read_line(struct bh_slurm *s, struct cursor *c)
 
 /* ---- which file it is ---- */
 
+static bool is_cgroup_key(const char *key)
+{
+    static const char *const keys[] = {
+        "allowedramspace",         "allowedswapspace",       "enablecontrollers",
+        "ignoresystemd",           "ignoresystemdonfailure", "maxrampercent",
+        "maxswappercent",          "memoryswappiness",       "minramspace",
+        "signalchildrenprocesses", "systemdtimeout",         "taskaffinity",
+        "enableextracontrollers",
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(keys); i++)
+        if (strcmp(key, keys[i]) == 0)
+            return true;
+    return bh_str_starts(key, "constrain") || bh_str_starts(key, "cgroup");
+}
+
 static enum bh_slurm_kind kind_of(const struct bh_slurm *s, uint32_t first_record)
 {
     bool gres = false, cgroup = false;
@@ -183,7 +198,7 @@ static enum bh_slurm_kind kind_of(const struct bh_slurm *s, uint32_t first_recor
         const char *key = s->pairs.at[r->first].key;
         if (bh_slurm_get(s, r, "name") || strcmp(key, "autodetect") == 0 || bh_slurm_get(s, r, "autodetect"))
             gres = true;
-        else if (bh_str_starts(key, "constrain") || bh_str_starts(key, "cgroup"))
+        else if (is_cgroup_key(key))
             cgroup = true;
         else
             return BH_SLURM_CONF;

@@ -5,8 +5,8 @@
  * slurm.conf names no tenants (accounts live in the accounting database), so there is one,
  * `slurm-users`: whoever may submit. It has a quota only where limits are enforced and GPUs
  * are counted; the amounts are in the database, so the quota's resources say which names
- * can be bounded, with an amount of 0. Without ConstrainDevices a job can open any GPU of its node,
- * which is put before the rules as a job that does.
+ * can be bounded, with an amount of 0. Without ConstrainDevices in cgroup.conf a job can open any GPU of
+ * its node, which is put before the rules as a job that does; without a cgroup.conf nobody knows.
  *
  * Each GRES name and type is a pool: gpu a whole device (or a MIG slice), shard a share of one
  * without any limit, mps a share whose thread percentage Slurm sets and whose memory it does not.
@@ -188,11 +188,11 @@ static void read_constraint(struct bh_slurm *s)
     const struct bh_slurm_pair *task = bh_slurm_global(s, "taskplugin");
     struct bh_pos cgroup = first_of(s, BH_SLURM_CGROUP);
 
-    if (!constrain) {
-        if (cgroup.line)
-            add_job(s, cgroup, "cgroup.conf");
-        else
-            add_job(s, first_line(s), "slurm.conf");
+    if (!constrain && !cgroup.line) {
+        bh_diag_note(s->d, first_line(s),
+                     "cgroup.conf was not given: whether jobs can open other jobs' GPUs was not checked");
+    } else if (!constrain) {
+        add_job(s, cgroup, "cgroup.conf");
     } else if (!bh_str_eq_nocase(constrain->value, "yes")) {
         add_job(s, constrain->pos, "cgroup.conf");
     } else if (task && !bh_slurm_has(task, "task/cgroup") && !bh_slurm_has(task, "cgroup")) {

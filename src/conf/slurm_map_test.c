@@ -79,9 +79,17 @@ TEST(jobs_reach_every_gpu_unless_devices_are_constrained)
     CHECK(is_at(w->pos, 1, 2, 1));
     load((const char *const[]){slurm_conf, "# none\nConstrainCores=yes\n"}, 2);
     CHECK(is_at(policy.workloads.at[0].pos, 1, 2, 1));
+    load((const char *const[]){slurm_conf, "AllowedRAMSpace=90\nCgroupPlugin = autodetect\n"}, 2);
+    CHECK(is_at(policy.workloads.at[0].pos, 1, 1, 1));
+    /* no cgroup.conf among the files is no answer */
     read1(slurm_conf);
-    CHECK(is_at(policy.workloads.at[0].pos, 0, 2, 1));
-    CHECK_STR(policy.workloads.at[0].object, "slurm.conf");
+    CHECK_EQ(policy.workloads.n, 0);
+    CHECK(
+        is_at(diag_with("cgroup.conf was not given: whether jobs can open other jobs' GPUs")->pos, 0, 2, 1));
+    load((const char *const[]){"GresTypes = gpu\nNodeName = n1 Gres = gpu:2\n", "ConstrainDevices = yes\n"},
+         2);
+    CHECK_EQ(policy.workloads.n + diags.at.n, 0);
+    CHECK(pool("gpu"));
     load((const char *const[]){"GresTypes=gpu\nTaskPlugin=task/affinity\n", cgroup_conf}, 2);
     CHECK_EQ(policy.workloads.n, 1);
     CHECK(is_at(policy.workloads.at[0].pos, 0, 2, 1));
@@ -120,7 +128,8 @@ TEST(what_is_not_understood)
         "Include /etc/slurm/nodes.conf\nSchedulerParameters=bf_window=100\nSelectType=select/linear\n"
         "ProctrackType=proctrack/pgid\n");
     CHECK_EQ(diags.n_errors, 0);
-    CHECK_EQ(diags.at.n, 4);
+    CHECK_EQ(diags.at.n, 5);
+    CHECK(diag_with("cgroup.conf was not given"));
     CHECK(is_at(diag_with("GRES `bandwidth`")->pos, 0, 3, 12));
     CHECK(is_at(diag_with("Include")->pos, 0, 5, 1));
     CHECK(diag_with("select/linear"));

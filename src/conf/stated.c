@@ -6,7 +6,15 @@
 
 #include <stddef.h>
 
-enum { WINDOW = 3, WINDOW_TO = 6, WHOLE_DIGITS_MAX = 9, DECIMALS = 3 };
+enum {
+    WINDOW = 3,
+    WINDOW_TO = 6,
+    WHOLE_DIGITS_MAX = 9,
+    DECIMALS = 3,
+    YEAR_DIGITS = 4,
+    YEAR_FIRST = 1990,
+    YEAR_LAST = 2100,
+};
 
 /* A word as it stands in the text, without the punctuation around it. */
 struct word {
@@ -107,7 +115,7 @@ static bool measures_else(const struct word *w)
         "pods",     "job",       "jobs",       "user",       "users",     "team",     "teams",  "tenant",
         "tenants",  "pool",      "pools",      "namespaces", "namespace", "people",   "person", "processes",
         "workload", "workloads", "containers", "container",  "times",     "requests", "euro",   "eur",
-        "usd",
+        "usd",      "thousand",  "million",
     };
     return AMONG(w, words);
 }
@@ -116,9 +124,9 @@ static bool measures_else(const struct word *w)
 static bool names_else(const struct word *w)
 {
     static const char *const words[] = {
-        "driver", "drivers", "version", "versions", "branch",     "release", "cuda",
-        "issue",  "ticket",  "rule",    "step",     "phase",      "since",   "until",
-        "year",   "port",    "line",    "gen",      "generation",
+        "driver",     "drivers", "version", "versions", "branch", "release",  "cuda",       "issue", "ticket",
+        "rule",       "step",    "phase",   "since",    "until",  "year",     "port",       "line",  "gen",
+        "generation", "year's",  "was",     "were",     "former", "formerly", "previously",
     };
     return AMONG(w, words);
 }
@@ -154,7 +162,7 @@ static bool spelled(const char *p, size_t n, uint64_t *ret)
         {"ten", 10},     {"eleven", 11},  {"twelve", 12},    {"thirteen", 13}, {"fourteen", 14},
         {"fifteen", 15}, {"sixteen", 16}, {"seventeen", 17}, {"eighteen", 18}, {"nineteen", 19},
         {"twenty", 20},  {"thirty", 30},  {"forty", 40},     {"fifty", 50},    {"sixty", 60},
-        {"seventy", 70}, {"eighty", 80},  {"ninety", 90},    {"hundred", 100},
+        {"seventy", 70}, {"eighty", 80},  {"ninety", 90},    {"hundred", 100}, {"dozen", 12},
     };
     struct word w = {p, n, false};
     for (size_t i = 0; i < BH_COUNT_OF(table); i++)
@@ -195,8 +203,9 @@ static const char *number_phrase(const char *s, const struct word *w, uint64_t *
         return s;
     bool tens =
         *ret_milli >= 20000 && *ret_milli < 100000 && *ret_milli % 10000 == 0 && !bh_is_digit(w->p[0]);
-    if (more == 100 && *ret_milli < 100000)
-        *ret_milli *= 100;
+    bool dozen = word_is(&next, "dozen");
+    if ((more == 100 || dozen) && *ret_milli < 100000)
+        *ret_milli *= more;
     else if (tens && more >= 1 && more <= 9)
         *ret_milli += more * 1000;
     else
@@ -254,26 +263,67 @@ static bool limited(const struct word before[WINDOW_TO])
     return false;
 }
 
-bool bh_stated_scan(const char *text, uint64_t *ret_milli)
+/* Does the word before a number say that it counts no devices? */
+static bool is_named(const struct word *w, const struct word *before)
 {
     static const char *const pronouns[] = {"each", "this", "that", "every", "any", "which", "no", "another"};
+    if (!before->p || before->ends)
+        return false;
+    return names_else(before) || (word_is(w, "one") && AMONG(before, pronouns));
+}
+
+/* `Q3 2026 GPU budget`: four digits that may be a year are one, unless the text calls them a limit. */
+static bool is_year(const struct word *w, uint64_t milli, const struct word before[WINDOW_TO])
+{
+    static const char *const periods[] = {
+        "q1",       "q2",       "q3",    "q4",  "h1",   "h2",   "fy",     "quarter",   "january",
+        "february", "march",    "april", "may", "june", "july", "august", "september", "october",
+        "november", "december", "jan",   "feb", "mar",  "apr",  "jun",    "jul",       "aug",
+        "sep",      "sept",     "oct",   "nov", "dec",  "in",   "for",
+    };
+    if (w->n != YEAR_DIGITS || milli < YEAR_FIRST * UINT64_C(1000) || milli > YEAR_LAST * UINT64_C(1000))
+        return false;
+    return (before[0].p && !before[0].ends && AMONG(&before[0], periods)) || !limited(before);
+}
+
+/* The number that w begins, if it counts devices; *s, after w, is left behind it. */
+static bool stated_at(const char **s, const struct word *w, const struct word before[WINDOW_TO],
+                      uint64_t *ret_milli)
+{
+    if (compound(w, ret_milli))
+        return true;
+    const char *after = is_named(w, &before[0]) ? NULL : number_phrase(*s, w, ret_milli);
+    if (!after || is_year(w, *ret_milli, before))
+        return false;
+    int what = w->ends ? 0 : counted(after);
+    if (what < 0 || (what == 0 && !limited(before)))
+        return false;
+    *s = after;
+    return true;
+}
+
+size_t bh_stated_scan(const char *text, uint64_t *ret_milli, size_t max)
+{
     struct word before[WINDOW_TO] = {0}, w;
-    for (const char *s = next_word(text, &w); w.p; s = next_word(s, &w)) {
+    size_t n = 0;
+    for (const char *s = next_word(text, &w); w.p && n < max; s = next_word(s, &w)) {
         uint64_t milli;
-        const char *after;
-        bool named = before[0].p && !before[0].ends &&
-                     (names_else(&before[0]) || (word_is(&w, "one") && AMONG(&before[0], pronouns)));
-        bool found = compound(&w, &milli);
-        if (!found && !named && (after = number_phrase(s, &w, &milli))) {
-            int what = w.ends ? 0 : counted(after);
-            found = what > 0 || (what == 0 && limited(before));
-        }
-        if (found) {
-            *ret_milli = milli;
-            return true;
-        }
+        if (stated_at(&s, &w, before, &milli))
+            ret_milli[n++] = milli;
         memmove(before + 1, before, sizeof(before) - sizeof(before[0]));
         before[0] = w;
     }
-    return false;
+    return n;
+}
+
+bool bh_stated_read(const char *text, struct bh_stated *ret)
+{
+    uint64_t milli[BH_STATED_ALSO_MAX + 1];
+    size_t n = bh_stated_scan(text, milli, BH_COUNT_OF(milli));
+    if (n == 0)
+        return false;
+    ret->milli = milli[0];
+    ret->n_also = (uint8_t)(n - 1);
+    memcpy(ret->also, milli + 1, (n - 1) * sizeof(*milli));
+    return true;
 }

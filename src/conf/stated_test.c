@@ -8,7 +8,7 @@
 static int64_t scan(const char *text)
 {
     uint64_t milli = 0;
-    return bh_stated_scan(text, &milli) ? (int64_t)milli : -1;
+    return bh_stated_scan(text, &milli, 1) ? (int64_t)milli : -1;
 }
 
 TEST(numbers_that_count_devices)
@@ -40,6 +40,48 @@ TEST(numbers_in_words)
     CHECK_EQ(scan("one hundred GPUs"), 100000);
     CHECK_EQ(scan("a hundred GPUs"), 100000);
     CHECK_EQ(scan("nineteen instances"), 19000);
+}
+
+TEST(every_such_number_is_found_in_order)
+{
+    static const struct {
+        const char *text;
+        size_t n;
+        uint64_t milli[3];
+    } cases[] = {
+        {"at least 2 GPUs, at most 4", 2, {2000, 4000}},
+        {"8-GPU nodes; 16 GPUs in total", 2, {8000, 16000}},
+        {"twenty five GPUs", 1, {25000}},
+        {"Up to 7 MIG slices and 2 whole GPUs.", 2, {7000, 2000}},
+        {"two dozen GPUs or a dozen cards", 2, {24000, 12000}},
+        {"1 GPU, 2 GPUs, 3 GPUs, 4 GPUs", 3, {1000, 2000, 3000}},
+        {"1.5x of last year's 2 GPUs", 0, {0}},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        uint64_t milli[3];
+        CHECK_EQ(bh_stated_scan(cases[i].text, milli, 3), cases[i].n);
+        for (size_t k = 0; k < cases[i].n; k++)
+            CHECK_EQ(milli[k], cases[i].milli[k]);
+    }
+    struct bh_stated st = {0};
+    CHECK(bh_stated_read("8-GPU nodes; 16 GPUs in total", &st));
+    CHECK_EQ(st.milli, 8000);
+    CHECK_EQ(st.n_also, 1);
+    CHECK_EQ(st.also[0], 16000);
+    CHECK(!bh_stated_read("no number of GPUs", &st));
+    CHECK(bh_stated_read("1 GPU 2 GPU 3 GPU 4 GPU 5 GPU 6 GPU 7 GPU 8 GPU 9 GPU", &st));
+    CHECK_EQ(st.n_also, BH_STATED_ALSO_MAX);
+}
+
+TEST(years)
+{
+    CHECK_EQ(scan("Q3 2026 GPU budget"), -1);
+    CHECK_EQ(scan("2026 GPU budget: 8 GPUs"), 8000);
+    CHECK_EQ(scan("GPU quota for 2026"), -1);
+    CHECK_EQ(scan("quota March 2026 GPU plan"), -1);
+    CHECK_EQ(scan("at most 2000 GPUs"), 2000000);
+    CHECK_EQ(scan("3000 GPUs"), 3000000);
+    CHECK_EQ(scan("two thousand GPUs"), -1);
 }
 
 TEST(the_first_such_number_wins)
@@ -105,8 +147,8 @@ TEST(any_text_ends)
             n += strlen(p);
         }
         uint64_t milli = UINT64_MAX;
-        if (bh_stated_scan(text, &milli))
-            CHECK(milli <= UINT64_C(100000000000));
+        if (bh_stated_scan(text, &milli, 1))
+            CHECK(milli <= UINT64_C(1000000000000));
         else
             CHECK(milli == UINT64_MAX);
     }

@@ -557,6 +557,8 @@ static const char *find_hash(const char *line, const char *end)
     return NULL;
 }
 
+enum { COMMENTED_LINE_MAX = 4096 };
+
 bool bh_tree_comment_find(struct bh_tree *t, uint32_t line, struct bh_comment *ret)
 {
     if (!t->text || line == 0)
@@ -566,6 +568,9 @@ bool bh_tree_comment_find(struct bh_tree *t, uint32_t line, struct bh_comment *r
     if (line > t->n_lines)
         return false;
     const char *end = t->text + t->n_text, *start = t->text + t->line_at[line - 1];
+    /* people comment on lines they can see; a megabyte of JSON on one line is not searched for every question */
+    if ((line < t->n_lines ? t->text + t->line_at[line] : end) - start > COMMENTED_LINE_MAX)
+        return false;
     const char *hash = find_hash(start, end);
     if (!hash)
         return false;

@@ -24,7 +24,7 @@
 enum bh_node_kind { BH_NODE_SCALAR, BH_NODE_SEQ, BH_NODE_MAP };
 
 struct bh_node {
-    struct bh_node *next;  /* next sibling; in a map: key, value, key, value, ... */
+    struct bh_node *next; /* next sibling; in a map: key, value, key, value, ... */
     union {
         struct bh_node *first; /* of a seq or map, NULL when empty */
         const char *text;      /* of a scalar, NUL-terminated (a NUL inside is refused) */
@@ -66,7 +66,7 @@ bool bh_node_is_null(const struct bh_node *n); /* plain `~`, `null`, or nothing 
 int bh_node_bool(const struct bh_node *n);
 
 /* for (const struct bh_node *k = map->u.first, *v; k && (v = k->next, true); k = v->next) */
-#define BH_EACH_PAIR(k, v, map)                                                                \
+#define BH_EACH_PAIR(k, v, map) \
     for (const struct bh_node *k = (map)->u.first, *v = NULL; k && (v = k->next, true); k = v->next)
 #define BH_EACH_ITEM(i, seq) for (const struct bh_node *i = (seq)->u.first; i; i = i->next)
 

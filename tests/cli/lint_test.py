@@ -43,7 +43,7 @@ def test_an_error_is_exit_1_and_reads_like_a_compiler():
     same(r.rc, 1, repr(r))
     has(r.out, 'p.yaml:3:5: error BH-020 tenant:acme\n')
     has(r.out, '    fix: ')
-    has(r.out, 'Not checkable from these files:\n')
+    has(r.out, 'Not checkable from these files (-o json says why):\n')
     assert re.search(r'^\d+ errors?, \d+ warnings?, \d+ infos?, 0 waived in p\.yaml$', r.out, re.M), r.out
     has(r.err, 'next: bulkhead explain BH-')
 
@@ -207,6 +207,20 @@ def test_a_folder_is_one_cluster():
         has(ids, rule)
     assert any(f.get('object', '').startswith('ConfigMap/') for f in doc['findings']), doc
     same(sorted(doc['files']), ['m/plugin.yaml', 'm/quota.yaml'])
+
+
+def test_a_broken_file_does_not_hide_the_rest_of_its_folder():
+    write('m/quota.yaml', QUOTA)
+    write('m/plugin.yaml', TIME_SLICING)
+    write('m/chart/templates/x.yaml', 'kind: Pod\nmetadata:\n  name: {{ .Release.Name }}-x\n')
+    write('m/nginx.conf', 'http { server { listen 80; } }\n')
+    r = lint('m')
+    same(r.rc, 2, repr(r))
+    has(r.err, 'run `helm template` first')
+    has(r.err, '1 mistake; the rest of the folder was judged')
+    has(r.out, 'BH-034')
+    has(r.out, 'nginx.conf:1:1: note: passed over')
+    same(lint('m/quota.yaml', 'm/chart/templates/x.yaml').out, '')
 
 
 def test_standard_input():

@@ -68,6 +68,44 @@ def test_what_nothing_keeps_is_exit_1_and_loud():
     assert doc['tenants'][0]['needed']
 
 
+# More than two GPUs are guaranteed on two, and one tenant is owed instances by name.
+CAPACITY = '''\
+bulkhead: 1
+tenants:
+  - {name: big, class: training, quota: {model: hard, gpus: 64}}
+  - {name: cut, class: serving, quota: {model: hard, resources: {"nvidia.com/mig-3g.40gb": 2}}}
+'''
+TWO_GPUS = '''\
+bulkhead: 1
+nodes:
+  - name: gpu-01
+    gpus:
+      - {index: 0, model: H100}
+      - {index: 1, model: H100}
+'''
+
+
+def test_guarantees_are_counted_against_the_fleet():
+    r = plan('-o', 'json', write('p.yaml', CAPACITY), '--fleet', write('f.yaml', TWO_GPUS))
+    same(r.rc, 1, repr(r))
+    big, cut = json.loads(r.out)['tenants']
+    has(big['needed'], '62 more H100-80GB-SXM GPUs (64 guaranteed, 2 of 2 still free)')
+    same([x['rule'] for x in big['rejected'] if x['reason'].endswith('still free.')][:1], [None])
+    same((cut['profile'], cut['units'], cut['costPpm']), ('3g.40gb', 2, 500000))
+    has(plan('p.yaml').out, 'the guarantee is 64 whole GPUs')
+
+
+def test_a_choice_outside_the_class_says_how_to_declare_it():
+    r = plan(write('p.yaml', '''\
+bulkhead: 1
+tenants:
+  - {name: clinic, class: research, regulated: [hipaa], quota: {model: hard, gpus: 1}}
+'''), '--fleet', write('f.yaml', OLD_FLEET))
+    same(r.rc, 0, repr(r))
+    has(r.out, 'BH-046')
+    has(' '.join(r.out.split()), '`classes: [{name: research-own, mechanism: [whole], quota: hard, tier: [container]}]`')
+
+
 def test_the_same_policy_gives_the_same_bytes():
     write('p.yaml', BAD)
     same(plan('p.yaml').out, plan('p.yaml').out)

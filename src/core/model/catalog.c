@@ -100,6 +100,22 @@ const struct bh_gpu_model *bh_catalog_at(size_t i)
     return &bh_gpu_models[i];
 }
 
+const struct bh_gpu_model *bh_catalog_by_device(uint16_t device)
+{
+    for (size_t i = 0; i < bh_model_device_count; i++)
+        if (bh_model_devices[i].device == device)
+            return &bh_gpu_models[bh_model_devices[i].model];
+    return NULL;
+}
+
+bool bh_model_has_devices(const struct bh_gpu_model *m)
+{
+    for (size_t i = 0; i < bh_model_device_count; i++)
+        if (&bh_gpu_models[bh_model_devices[i].model] == m)
+            return true;
+    return false;
+}
+
 const struct bh_gpu_model *bh_catalog_find(const char *name)
 {
     const struct bh_model_name *exact;

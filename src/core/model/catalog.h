@@ -53,6 +53,10 @@ const struct bh_gpu_model *bh_catalog_find(const char *name);
 /* Does `name` mean this model: a name of its own or the start of one? `L40` is a model, so it means no L40S. */
 bool bh_catalog_matches(const char *name, const struct bh_gpu_model *model);
 bool bh_model_has_mig(const struct bh_gpu_model *m);
+/* The model with this PCI device id (`0x2335`, of the vendor 0x10de); NULL: unknown. */
+const struct bh_gpu_model *bh_catalog_by_device(uint16_t device);
+/* Are PCI device ids of this model known at all? */
+bool bh_model_has_devices(const struct bh_gpu_model *m);
 
 /*
  * By name; NULL: none. Driver spellings are accepted (`3g.39gb` for `3g.40gb`: same compute slices, the number at

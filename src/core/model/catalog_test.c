@@ -629,6 +629,18 @@ TEST(the_whole_catalogue_at_once_is_searched_quickly)
     }
 }
 
+TEST(models_by_their_pci_device_id)
+{
+    CHECK_STR(bh_catalog_by_device(0x2330)->name, "H100-80GB-SXM");
+    CHECK_STR(bh_catalog_by_device(0x2335)->name, "H200-141GB");
+    CHECK(bh_catalog_by_device(0x233b) == bh_catalog_by_device(0x2335));
+    CHECK(!bh_catalog_by_device(0) && !bh_catalog_by_device(0xffff));
+    CHECK(bh_model_has_devices(bh_catalog_find("A30")));
+    CHECK(!bh_model_has_devices(bh_catalog_find("T4")));
+    for (size_t i = 1; i < bh_model_device_count; i++)
+        CHECK(bh_model_devices[i - 1].device < bh_model_devices[i].device);
+}
+
 TEST(built_in_classes_are_the_four_of_the_requirements)
 {
     static const char *const names[] = {"training", "serving", "research", "batch"};

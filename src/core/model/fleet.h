@@ -17,21 +17,21 @@
 enum bh_fact { BH_FACT_UNKNOWN, BH_FACT_NO, BH_FACT_YES };
 
 struct bh_found_instance {
-    const char *profile; /* as written */
+    const char *profile;                /* as written */
     const struct bh_mig_profile *known; /* NULL: this model has no such profile */
-    int8_t start;        /* -1: not given */
+    int8_t start;                       /* -1: not given */
     struct bh_pos pos;
 };
 
 struct bh_gpu {
     struct bh_pos pos;
-    const char *uuid;   /* NULL: not given */
+    const char *uuid; /* NULL: not given */
     const char *model_name;
     const struct bh_gpu_model *model; /* NULL: not in the catalogue */
-    const char *fabric; /* NULL: not given */
-    uint32_t index;     /* on its node */
-    int32_t numa;       /* -1: not given */
-    uint8_t mig_enabled; /* enum bh_fact */
+    const char *fabric;               /* NULL: not given */
+    uint32_t index;                   /* on its node */
+    int32_t numa;                     /* -1: not given */
+    uint8_t mig_enabled;              /* enum bh_fact */
     BH_VEC(struct bh_found_instance) instances;
 };
 
@@ -42,9 +42,9 @@ struct bh_keyed {
 
 struct bh_fleet_node {
     struct bh_pos pos;
-    const char *name, *kernel, *site;                      /* kernel: never NULL */
+    const char *name, *kernel, *site;                        /* kernel: never NULL */
     const char *driver, *toolkit, *operator_, *vgpu_manager; /* NULL or "": not there */
-    uint8_t iommu, acs, secure_boot, ecc;                  /* enum bh_fact */
+    uint8_t iommu, acs, secure_boot, ecc;                    /* enum bh_fact */
     BH_VEC(struct bh_keyed) params, labels;
     BH_VEC(struct bh_gpu) gpus;
 };

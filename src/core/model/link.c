@@ -39,8 +39,8 @@ struct linker {
     size_t comparisons_left;
     uint64_t work_left;
 
-    uint32_t *first_gpu; /* node -> flat number of its first GPU; one more than there are nodes */
-    uint32_t *node_mark; /* node -> the pool (from 1) that named it last */
+    uint32_t *first_gpu;     /* node -> flat number of its first GPU; one more than there are nodes */
+    uint32_t *node_mark;     /* node -> the pool (from 1) that named it last */
     BH_VEC(uint32_t) chosen; /* nodes the pool at hand names */
     struct bh_map fabric_ids;
     BH_VEC(struct member) members;
@@ -236,7 +236,7 @@ struct walk {
     struct linker *l;
     struct bh_pos pos;
     unsigned n_missing;
-    uint32_t owner;        /* the fabric, or the pool (from 1), whose pattern it is */
+    uint32_t owner; /* the fabric, or the pool (from 1), whose pattern it is */
 };
 
 static uint32_t walk_node(struct walk *w, const char *name)
@@ -334,8 +334,8 @@ static void fleet_index(struct linker *l)
 struct selector {
     struct linker *l;
     struct bh_pool *pool;
-    uint32_t *indices; /* of match.gpus, ascending */
-    uint32_t fabric;   /* BH_NONE: one that no GPU belongs to */
+    uint32_t *indices;                     /* of match.gpus, ascending */
+    uint32_t fabric;                       /* BH_NONE: one that no GPU belongs to */
     const struct bh_gpu_model *last_model; /* the last one compared: fleets repeat themselves */
     bool last_matched;
 };

@@ -56,8 +56,8 @@ static struct bh_fleet_node *node(struct world *w, const char *name, const char 
     *n = (struct bh_fleet_node){.name = bh_arena_str(&w->f.arena, name), .kernel = name};
     (void)bh_map_add(&w->f.by_name, n->name, (uint32_t)w->f.nodes.n - 1);
     for (uint32_t i = 0; i < n_gpus; i++)
-        *bh_vec_push(&n->gpus) = (struct bh_gpu){
-            .index = i, .model_name = model, .model = bh_catalog_find(model), .numa = -1};
+        *bh_vec_push(&n->gpus) =
+            (struct bh_gpu){.index = i, .model_name = model, .model = bh_catalog_find(model), .numa = -1};
     return n;
 }
 
@@ -243,7 +243,7 @@ TEST(a_ring_of_parents_is_reported_once)
     struct world w BH_AUTO(world_fini);
     world_init(&w);
     static const char *const rows[][2] = {
-        {"tail", "b"}, {"a", "customers"}, {"c", "d"},  {"b", "c"},
+        {"tail", "b"}, {"a", "customers"}, {"c", "d"},    {"b", "c"},
         {"d", "b"},    {"self", "self"},   {"leaf", "a"},
     };
     for (uint32_t i = 0; i < BH_COUNT_OF(rows); i++) {
@@ -332,8 +332,8 @@ TEST(a_match_selects_by_model_node_and_index)
     (void)matching(&w, "H200", "gpu-02", NULL);
     link_with(&w, &w.f);
     static const char *const expected[] = {
-        "n0g0 n0g1 n1g0 n1g1 n2g0 n2g1 ", "n0g0 n0g1 ", "n1g0 n1g1 ", "n2g0 n2g1 ", "n0g0 n0g1 n2g0 n2g1 ",
-        "n0g1 n1g1 n2g1 ", "", "",
+        "n0g0 n0g1 n1g0 n1g1 n2g0 n2g1 ", "n0g0 n0g1 ",      "n1g0 n1g1 ", "n2g0 n2g1 ",
+        "n0g0 n0g1 n2g0 n2g1 ",           "n0g1 n1g1 n2g1 ", "",           "",
     };
     CHECK_EQ(w.problems.n, 0);
     for (size_t i = 0; i < BH_COUNT_OF(expected); i++)

@@ -71,14 +71,14 @@ static const char *range_next(struct span *s, struct range *ret)
     const char *lo = s->at;
     if (!number(s, &ret->lo))
         return number_missing(s, "a number or a range like 1-4 is needed");
-    ptrdiff_t n_lo = s->at - lo, n_hi = n_lo;
+    ptrdiff_t n_lo = s->at - lo;
     ret->hi = ret->lo;
     ret->width = (int)n_lo;
     if (s->at < s->end && *s->at == '-') {
         const char *hi = ++s->at;
         if (!number(s, &ret->hi))
             return number_missing(s, "a range has no end");
-        n_hi = s->at - hi;
+        ptrdiff_t n_hi = s->at - hi;
         if (ret->hi < ret->lo)
             return "a range runs backwards";
         /* 001-10 and 1-010 leave open how many zeros are meant */

@@ -40,9 +40,16 @@ struct bh_amount {
     struct bh_pos pos;
 };
 
-/* A number that the text beside a quota states (a comment, a description). */
+enum { BH_STATED_ALSO_MAX = 7 };
+
+/*
+ * What the text beside a quota states (a comment, a description). One per text: it disagrees
+ * with the quota only where none of its numbers is enforced.
+ */
 struct bh_stated {
-    uint64_t milli;
+    uint64_t milli;                    /* the first number, which a message shows */
+    uint64_t also[BH_STATED_ALSO_MAX]; /* the others, in their order */
+    uint8_t n_also;
     const char *words; /* `limits to five GPUs` */
     struct bh_pos pos;
 };
@@ -51,10 +58,10 @@ struct bh_quota {
     struct bh_pos pos; /* line 0: no quota was declared */
     uint8_t model;     /* enum bh_quota_model */
     bool has_model, has_gpus, has_max, borrow;
-    uint64_t gpus_milli;  /* guaranteed */
-    uint64_t max_milli;   /* ceiling, when has_max */
+    uint64_t gpus_milli;   /* guaranteed */
+    uint64_t max_milli;    /* ceiling, when has_max */
     uint64_t memory_bytes; /* 0: not given */
-    uint32_t weight;      /* default 100 */
+    uint32_t weight;       /* default 100 */
     BH_VEC(struct bh_amount) resources;
     BH_VEC(struct bh_stated) stated;
 };
@@ -62,9 +69,9 @@ struct bh_quota {
 struct bh_tenant {
     struct bh_pos pos;
     const char *name;
-    const char *domain; /* trust domain, defaulted */
-    const char *parent; /* NULL: the root */
-    const char *class_name; /* defaulted to `research` for a policy */
+    const char *domain;             /* trust domain, defaulted */
+    const char *parent;             /* NULL: the root */
+    const char *class_name;         /* defaulted to `research` for a policy */
     const char *site, *cost_center; /* NULL: none */
     const char *object; /* where it came from: `ResourceQuota/team-a/gpu-quota`; NULL for a policy */
     uint8_t trust;      /* enum bh_trust */
@@ -75,7 +82,7 @@ struct bh_tenant {
     struct bh_quota quota;
     struct {
         struct bh_pos pos;
-        uint8_t kind; /* enum bh_slo_kind */
+        uint8_t kind;                /* enum bh_slo_kind */
         const char *metric, *target; /* as written; NULL: not given */
     } slo;
     struct {
@@ -134,32 +141,37 @@ struct bh_pool {
     bh_text_vec profiles;
     BH_VEC(struct bh_layout_item) layout;
     bh_text_vec tenant_names;
-    uint32_t replicas; /* 0: not given */
+    uint32_t replicas;         /* 0: not given */
     uint64_t cap_memory_bytes; /* per workload; 0: none */
     uint32_t cap_compute_ppm;  /* per workload; 0: none */
     bool oversubscribe;
     bool any_tenant; /* a cluster's pool: whoever may submit may use it */
+    const char
+        *copy_of; /* a cluster's pool seen at another tier or on named nodes: the pool whose settings these
+                            are, so that what is wrong with the settings is said there alone; NULL: none */
     const char *resource; /* exposed name; NULL: not given */
-    bh_text_vec exposes;  /* manifests: every resource name pods or jobs see of it (a mixed MIG layout has several) */
-    bool caps_by_plugin;  /* MPS under the device plugin: it sets both per-client limits to 1/replicas itself */
+    bh_text_vec
+        exposes; /* manifests: every resource name pods or jobs see of it (a mixed MIG layout has several) */
+    bool
+        caps_by_plugin; /* MPS under the device plugin: it sets both per-client limits to 1/replicas itself */
     uint8_t fail_requests_greater_than_one; /* enum bh_fact */
     bh_text_vec drivers;
-    uint32_t claims; /* bit: enum bh_claim */
+    uint32_t claims;         /* bit: enum bh_claim */
     const char *description; /* NULL: none */
     struct bh_pos description_pos;
 
     /* filled by bh_policy_link; cap 0: lent by the policy or by a pool with the same match */
-    BH_VEC(uint32_t) tenants;  /* indices into policy.tenants, in file order, no doubles */
-    BH_VEC(struct bh_gpu_ref) gpus; /* what it takes of the fleet; empty without a fleet */
-    BH_VEC(uint32_t) nodes;    /* fleet nodes it touches, ascending */
+    BH_VEC(uint32_t) tenants;         /* indices into policy.tenants, in file order, no doubles */
+    BH_VEC(struct bh_gpu_ref) gpus;   /* what it takes of the fleet; empty without a fleet */
+    BH_VEC(uint32_t) nodes;           /* fleet nodes it touches, ascending */
     const struct bh_gpu_model *model; /* of match.model, or of its GPUs when they all agree; NULL: unknown */
 };
 
 struct bh_fabric {
     struct bh_pos pos;
     const char *name;
-    uint8_t kind, mode; /* enum bh_fabric_kind, bh_fabric_mode */
-    bh_text_vec gpus;   /* `gpu-01:0-3` as written */
+    uint8_t kind, mode;    /* enum bh_fabric_kind, bh_fabric_mode */
+    bh_text_vec gpus;      /* `gpu-01:0-3` as written */
     struct bh_text tenant; /* s NULL: nobody's */
 };
 
@@ -183,7 +195,9 @@ struct bh_workload {
     bool has_tier;
     bool gang, allow_span, needs_nvlink, privileged, host_pid, host_ipc, host_network;
     uint8_t checkpointable; /* enum bh_fact */
-    uint64_t gpus_milli;  /* 0: not given */
+    uint64_t gpus_milli;    /* 0: not given */
+    uint64_t
+        pods; /* Kubernetes: how many run at once, each asking for `requests`; 0: unknown, or counted elsewhere */
     uint64_t memory_bytes; /* of GPU memory; 0: not given */
     bool has_deadline;
     int64_t deadline_s;
@@ -210,8 +224,8 @@ struct bh_class {
 
 struct bh_role_binding {
     struct bh_pos pos;
-    const char *subject; /* `group:platform` */
-    uint8_t role;        /* enum bh_role */
+    const char *subject;   /* `group:platform` */
+    uint8_t role;          /* enum bh_role */
     struct bh_text tenant; /* s NULL: all */
 };
 
@@ -263,7 +277,7 @@ struct bh_workload *bh_policy_add_workload(struct bh_policy *p);
  */
 struct bh_unresolved {
     struct bh_pos pos;
-    const char *what;    /* `tenant`, `pool`, `class`, `parent`, `node`, `match` */
+    const char *what; /* `tenant`, `pool`, `class`, `parent`, `node`, `match` */
     const char *name;
     const char *nearest; /* or NULL */
 };
@@ -290,9 +304,11 @@ bool bh_tenant_is_serving(const struct bh_tenant *t); /* class serving, or a cla
  * Fails on a malformed pattern or one of more than `max` names. One bracket pair per name.
  */
 typedef void (*bh_node_name_fn)(void *ctx, const char *name);
-int bh_nodes_expand(const char *pattern, size_t max, bh_node_name_fn fn, void *ctx, struct bh_err *err) BH_MUST_USE;
+int bh_nodes_expand(const char *pattern, size_t max, bh_node_name_fn fn, void *ctx,
+                    struct bh_err *err) BH_MUST_USE;
 /* `gpu-01:0-3`, `gpu-01:1`, `gpu-[01-02]:0,2-3`; calls fn with each (node, index). */
 typedef void (*bh_gpu_name_fn)(void *ctx, const char *node, uint32_t index);
-int bh_gpus_expand(const char *pattern, size_t max, bh_gpu_name_fn fn, void *ctx, struct bh_err *err) BH_MUST_USE;
+int bh_gpus_expand(const char *pattern, size_t max, bh_gpu_name_fn fn, void *ctx,
+                   struct bh_err *err) BH_MUST_USE;
 
 #endif

@@ -28,6 +28,14 @@ struct bh_model_name {
 extern const struct bh_model_name bh_model_names[];
 extern const size_t bh_model_name_count;
 
+/* PCI device ids that are known, ascending. A model may have several, and one of no MIG has none here. */
+struct bh_model_device {
+    uint16_t device;
+    uint8_t model; /* index into bh_gpu_models */
+};
+extern const struct bh_model_device bh_model_devices[];
+extern const size_t bh_model_device_count;
+
 /* An advisory with what its text means, so that a check parses one version and no more. */
 struct bh_advisory_row {
     struct bh_advisory advisory;

@@ -5,9 +5,9 @@
 
 #define BH_WORDS(list)           static const char *const list##_text[] = {
 #define BH_WORD(list, NAME, str) str,
-#define BH_WORDS_END(list)                                                                     \
-    }                                                                                          \
-    ;                                                                                          \
+#define BH_WORDS_END(list) \
+    }                      \
+    ;                      \
     const struct bh_words bh_words_##list = {list##_text, sizeof(list##_text) / sizeof(list##_text[0])};
 #include "core/model/vocab.def"
 

@@ -5,9 +5,14 @@
 
 #include <stddef.h>
 
-#define BH_WORDS(list)           enum bh_##list {
+#define BH_WORDS(list) \
+    enum bh_##list     \
+    {
 #define BH_WORD(list, NAME, str) BH_##NAME,
-#define BH_WORDS_END(list)       BH_N_##list };
+#define BH_WORDS_END(list) \
+    BH_N_##list            \
+    }                      \
+    ;
 #include "core/model/vocab.def"
 #undef BH_WORDS
 #undef BH_WORD
@@ -18,7 +23,7 @@ struct bh_words {
     const char *const *text;
     size_t n;
 };
-#define BH_WORDS(list)           extern const struct bh_words bh_words_##list;
+#define BH_WORDS(list) extern const struct bh_words bh_words_##list;
 #define BH_WORD(list, NAME, str)
 #define BH_WORDS_END(list)
 #include "core/model/vocab.def"

@@ -42,6 +42,7 @@ struct bh_subject bh_about_node(const struct bh_fleet_node *n)
     return (struct bh_subject){.kind = "node", .name = n->name, .pos = n->pos};
 }
 
+BH_PRINTF(2, 0)
 static char *format(struct bh_arena *a, const char *fmt, va_list ap)
 {
     char text[1024];
@@ -99,6 +100,7 @@ void bh_found_fix(struct bh_lint *l, struct bh_subject s, const char *fix, const
 
 void bh_unknown(struct bh_lint *l, const char *fmt, ...)
 {
+    l->n_unknown++;
     if (l->unknown)
         return;
     va_list ap;
@@ -124,7 +126,8 @@ void bh_naming_add(struct bh_naming *n, const char *name)
 
 const char *bh_naming_end(struct bh_lint *l, struct bh_naming *n)
 {
-    const char *s = n->n > n->max ? bh_arena_printf(&l->out->arena, "%s and %zu more", bh_buf_text(&n->text), n->n - n->max)
+    const char *s = n->n > n->max ? bh_arena_printf(&l->out->arena, "%s and %zu more", bh_buf_text(&n->text),
+                                                    n->n - n->max)
                                   : bh_arena_str(&l->out->arena, bh_buf_text(&n->text));
     bh_buf_fini(&n->text);
     return s;
@@ -172,7 +175,7 @@ struct silence {
     const char *kubernetes, *slurm; /* NULL: that source does say */
 };
 
-#define NO_TRUST_K8S "no namespace says whom it trusts (label bulkhead.dev/trust)"
+#define NO_TRUST_K8S   "no namespace says whom it trusts (label bulkhead.dev/trust)"
 #define NO_TRUST_SLURM "Slurm configuration does not say who trusts whom"
 static const struct silence silences[] = {
     {"BH-001", NO_TRUST_K8S, NO_TRUST_SLURM},
@@ -189,12 +192,16 @@ static const struct silence silences[] = {
     {"BH-026", NO_TRUST_K8S, NO_TRUST_SLURM},
     {"BH-040", "manifests do not name the GPUs a workload runs on", "Slurm configuration does not name them"},
     {"BH-041", "manifests do not describe the fabric", "Slurm configuration does not describe the fabric"},
-    {"BH-044", "manifests do not say which work is bursty", "Slurm configuration does not say which work is bursty"},
+    {"BH-044", "manifests do not say which work is bursty",
+     "Slurm configuration does not say which work is bursty"},
     {"BH-073", NULL, "Slurm configuration does not describe networks"},
-    {"BH-074", "manifests given do not describe storage quotas", "Slurm configuration does not describe storage"},
+    {"BH-074", "manifests given do not describe storage quotas",
+     "Slurm configuration does not describe storage"},
     {"BH-075", "manifests given do not describe roles", "Slurm configuration does not describe roles"},
-    {"BH-076", "manifests do not describe the audit trail", "Slurm configuration does not describe the audit trail"},
-    {"BH-077", "manifests do not describe the audit trail", "Slurm configuration does not describe the audit trail"},
+    {"BH-076", "manifests do not describe the audit trail",
+     "Slurm configuration does not describe the audit trail"},
+    {"BH-077", "manifests do not describe the audit trail",
+     "Slurm configuration does not describe the audit trail"},
     {"BH-081", "manifests do not say which images are approved", "Slurm configuration does not name images"},
     {"BH-082", "no namespace names a cost centre (label bulkhead.dev/cost-center)",
      "Slurm configuration does not name cost centres"},
@@ -205,7 +212,8 @@ static bool spoken(const struct bh_lint *l, const char *reason)
 {
     for (size_t i = 0; i < l->p->tenants.n; i++) {
         const struct bh_tenant *t = &l->p->tenants.at[i];
-        if (strcmp(reason, NO_TRUST_K8S) == 0 && (t->trust != BH_TRUST_INTERNAL || !bh_str_eq(t->domain, "internal")))
+        if (strcmp(reason, NO_TRUST_K8S) == 0 &&
+            (t->trust != BH_TRUST_INTERNAL || !bh_str_eq(t->domain, "internal")))
             return true;
         if (strstr(reason, "cost centre") && t->cost_center)
             return true;
@@ -220,7 +228,8 @@ static const char *source_silent(const struct bh_lint *l)
     for (size_t i = 0; i < BH_COUNT_OF(silences); i++) {
         if (strcmp(silences[i].rule, l->rule->id) != 0)
             continue;
-        const char *reason = l->p->source == BH_SOURCE_KUBERNETES ? silences[i].kubernetes : silences[i].slurm;
+        const char *reason =
+            l->p->source == BH_SOURCE_KUBERNETES ? silences[i].kubernetes : silences[i].slurm;
         return reason && !spoken(l, reason) ? reason : NULL;
     }
     return NULL;
@@ -234,8 +243,12 @@ static void unchecked(struct bh_lint *l, const char *reason)
 static void run_rule(struct bh_lint *l, const struct bh_rule *rule)
 {
     l->rule = rule;
-    l->n_before = l->out->findings.n;
     l->unknown = NULL;
+    l->n_unknown = 0;
+    if (l->too_large) {
+        unchecked(l, l->too_large);
+        return;
+    }
     l->names_left = BH_NAMES_MAX;
     if (!rule->check || (rule->needs == BH_NEEDS_FLEET && !l->fleet)) {
         unchecked(l, rule->unchecked);
@@ -247,7 +260,10 @@ static void run_rule(struct bh_lint *l, const struct bh_rule *rule)
         return;
     }
     rule->check(l);
-    if (l->unknown && l->out->findings.n == l->n_before)
+    if (l->n_unknown > 1)
+        unchecked(l,
+                  bh_arena_printf(&l->out->arena, "%s (and %zu more like it)", l->unknown, l->n_unknown - 1));
+    else if (l->unknown)
         unchecked(l, l->unknown);
 }
 

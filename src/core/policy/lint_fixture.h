@@ -44,7 +44,8 @@ static inline struct bh_tenant *add_tenant(struct world *w, const char *name, en
     return t;
 }
 
-static inline struct bh_pool *add_pool(struct world *w, const char *name, enum bh_mechanism m, enum bh_tier tier)
+static inline struct bh_pool *add_pool(struct world *w, const char *name, enum bh_mechanism m,
+                                       enum bh_tier tier)
 {
     struct bh_pool *p = bh_policy_add_pool(&w->policy);
     p->name = bh_arena_str(&w->policy.arena, name);
@@ -56,7 +57,8 @@ static inline struct bh_pool *add_pool(struct world *w, const char *name, enum b
 
 static inline void pool_takes(struct world *w, struct bh_pool *p, const char *tenant)
 {
-    *bh_vec_push(&p->tenant_names) = (struct bh_text){.s = bh_arena_str(&w->policy.arena, tenant), .pos = p->pos};
+    *bh_vec_push(&p->tenant_names) =
+        (struct bh_text){.s = bh_arena_str(&w->policy.arena, tenant), .pos = p->pos};
 }
 
 static inline void judge(struct world *w, const struct bh_fleet *fleet, int32_t today)

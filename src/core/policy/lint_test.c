@@ -116,7 +116,8 @@ static bool many_domains(const struct bh_policy *p, const struct bh_pool *pool)
 static void random_world(struct world *w, struct bh_choice *c)
 {
     static const char *const domains[] = {NULL, "red", "blue", "green"};
-    static const uint8_t mechanisms[] = {BH_MECH_WHOLE, BH_MECH_MIG, BH_MECH_MPS, BH_MECH_TIMESLICE, BH_MECH_FRACTIONAL};
+    static const uint8_t mechanisms[] = {BH_MECH_WHOLE, BH_MECH_MIG, BH_MECH_MPS, BH_MECH_TIMESLICE,
+                                         BH_MECH_FRACTIONAL};
     char name[16];
     uint32_t n_tenants = bh_choose(c, 7), n_pools = bh_choose(c, 4);
     world_init(w);
@@ -130,7 +131,8 @@ static void random_world(struct world *w, struct bh_choice *c)
     }
     for (uint32_t i = 0; i < n_pools; i++) {
         (void)snprintf(name, sizeof(name), "p%u", i);
-        struct bh_pool *p = add_pool(w, name, mechanisms[bh_choose(c, 5)], (enum bh_tier)bh_choose(c, BH_N_tier));
+        struct bh_pool *p =
+            add_pool(w, name, mechanisms[bh_choose(c, 5)], (enum bh_tier)bh_choose(c, BH_N_tier));
         for (uint32_t k = 0; k < n_tenants; k++)
             if (bh_choose(c, 2))
                 pool_takes(w, p, w->policy.tenants.at[k].name);
@@ -152,7 +154,8 @@ TEST(trust_rules_agree_with_their_definition)
             (void)snprintf(subject, sizeof(subject), "pool:%s", p->name);
             bool kernel = bh_tier_shares_kernel(p->tier) && any_pair_distrusts(&w.policy, p);
             bool mps = p->mechanism == BH_MECH_MPS && many_domains(&w.policy, p);
-            if ((finding(&w, "BH-001", subject) != NULL) != kernel || (finding(&w, "BH-002", subject) != NULL) != mps)
+            if ((finding(&w, "BH-001", subject) != NULL) != kernel ||
+                (finding(&w, "BH-002", subject) != NULL) != mps)
                 printf("# seed %" PRIu64 ", %s\n", seed, subject);
             CHECK_EQ(finding(&w, "BH-001", subject) != NULL, kernel);
             CHECK_EQ(finding(&w, "BH-002", subject) != NULL, mps);

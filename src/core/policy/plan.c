@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/policy/plan.h"
 
-#include "base/str.h"
-#include "base/units.h"
 #include "core/policy/plan_refuse.h"
+#include "core/policy/plan_why.h"
 
-enum { ALL_PPM = 1000000, CANDIDATES_MAX = 40 };
+enum { CANDIDATES_MAX = 40, WISHES_MAX = 64 };
 _Static_assert((int)CANDIDATES_MAX == (int)BH_PLAN_REJECTED_MAX, "every candidate may be rejected");
 
 /*
@@ -60,45 +59,7 @@ static void candidates_list(struct candidates *c)
     }
 }
 
-/* ---- the quota model ---- */
-
-static bool floor_missing(const struct bh_tenant *t, enum bh_quota_model q)
-{
-    return q == BH_QUOTA_FAIRSHARE && t->trust == BH_TRUST_EXTERNAL &&
-           !(t->quota.has_gpus && t->quota.gpus_milli);
-}
-
-static enum bh_quota_model quota_wanted(const struct bh_case *c)
-{
-    /* The surest first: capacity of its own, then an order, then a share of what is there. */
-    static const enum bh_quota_model surest[] = {BH_QUOTA_HARD, BH_QUOTA_PRIORITY, BH_QUOTA_FAIRSHARE};
-    const struct bh_tenant *t = c->tenant;
-    uint32_t accepted = c->class_ ? c->class_->quotas : 0;
-
-    if (t->quota.has_model && (!accepted || accepted >> t->quota.model & 1))
-        return t->quota.model;
-    for (size_t i = 0; i < BH_COUNT_OF(surest); i++) {
-        if (accepted >> surest[i] & 1)
-            return surest[i];
-    }
-    return t->trust != BH_TRUST_INTERNAL || t->slo.kind == BH_SLO_HARD ? BH_QUOTA_HARD : BH_QUOTA_FAIRSHARE;
-}
-
 /* ---- what was chosen ---- */
-
-static uint32_t part_ppm(unsigned part, unsigned whole)
-{
-    return whole ? (uint32_t)((uint64_t)part * ALL_PPM / whole) : 0;
-}
-
-/* A slice costs what it keeps others from using: SMs or memory, whichever is more. */
-static uint32_t slice_ppm(const struct bh_gpu_model *m, const struct bh_mig_profile *p)
-{
-    uint32_t memory = part_ppm(p->memory_slices, m->memory_slices);
-    uint32_t compute =
-        p->sm && m->total_sm ? part_ppm(p->sm, m->total_sm) : part_ppm(p->compute_slices, m->compute_slices);
-    return memory > compute ? memory : compute;
-}
 
 static bool pool_cuts(const struct bh_pool *p, const struct bh_gpu_model *m,
                       const struct bh_mig_profile *want)
@@ -117,8 +78,7 @@ static bool pool_cuts(const struct bh_pool *p, const struct bh_gpu_model *m,
 /* The first of the tenant's pools that already is what was chosen. */
 static uint32_t pool_find(const struct bh_case *c, const struct bh_tenant_plan *plan)
 {
-    BH_EACH(at, &c->ground->index.tenant_pools, c->tenant_index)
-    {
+    BH_EACH (at, &c->ground->index.tenant_pools, c->tenant_index) {
         const struct bh_pool *p = &c->ground->index.p->pools.at[*at];
         if (p->mechanism == plan->mechanism && p->tier == plan->tier &&
             (p->mechanism != BH_MECH_FRACTIONAL || p->backing == plan->backing) &&
@@ -129,92 +89,28 @@ static uint32_t pool_find(const struct bh_case *c, const struct bh_tenant_plan *
     return BH_NONE;
 }
 
-static const char *choice_text(struct bh_arena *a, const struct bh_tenant_plan *p)
-{
-    const char *on = p->profile ? bh_arena_printf(a, " (%s on %s)", p->profile->name, p->model->name) : "";
-    switch (p->mechanism) {
-    case BH_MECH_WHOLE:
-        return "A whole GPU";
-    case BH_MECH_MIG:
-        return bh_arena_printf(a, "A MIG slice%s", on);
-    case BH_MECH_MPS:
-        return "An MPS client of its trust domain's own server";
-    case BH_MECH_TIMESLICE:
-        return "A time-sliced replica";
-    case BH_MECH_VGPU:
-        return "A time-sliced vGPU";
-    case BH_MECH_MIG_VGPU:
-        return bh_arena_printf(a, "A MIG-backed vGPU%s", on);
-    default:
-        return bh_arena_printf(a, "A fraction backed by %s%s", bh_word(mechanism, p->backing), on);
-    }
-}
-
-/* A target is said to be one, wherever a soft mechanism was chosen. */
-static const char *softness_text(struct bh_arena *a, const struct bh_tenant *t, enum bh_mechanism m)
-{
-    struct bh_unit_text text;
-    if (!bh_mech_is_soft(m))
-        return "";
-    if (t->share.has_target)
-        return bh_arena_printf(a, "; QoS is soft: %s is a target, not a guarantee",
-                               bh_share_format(t->share.target_ppm, &text));
-    return "; QoS is soft, and no share is declared: "
-           "a target and its behaviour under contention belong there (BH-022)";
-}
-
-static const char *silicon_text(const struct bh_case *c, enum bh_mechanism m)
-{
-    if (!c->ground->index.fleet)
-        return "; no fleet was given, so every catalogued model counts as at hand";
-    if ((m == BH_MECH_VGPU || m == BH_MECH_MIG_VGPU) && !c->silicon->vgpu_manager)
-        return "; no node at hand has the vGPU manager installed yet";
-    return "";
-}
-
-static const char *why_text(struct bh_arena *a, const struct bh_case *c, const struct bh_tenant_plan *p,
-                            enum bh_mechanism m, bool no_floor)
-{
-    bool apart = p->tier < BH_TIER_VM && c->meeting == BH_MEETS_NOBODY_HERE;
-    bool last_resort = m == BH_MECH_VGPU && c->tenant->trust == BH_TRUST_EXTERNAL;
-    return bh_arena_printf(
-        a, "%s behind a %s is the cheapest choice that breaks no rule%s%s%s%s%s%s.", choice_text(a, p),
-        bh_word(tier, p->tier), apart ? ", on nodes of its own: they hold only trust domain " : "",
-        apart ? c->tenant->domain : "", softness_text(a, c->tenant, m),
-        no_floor ? "; the quota is hard because fair share sets an external tenant no floor (BH-026)" : "",
-        last_resort ? "; it shares SMs and caches in turns (BH-011), and nothing better is at hand" : "",
-        silicon_text(c, m));
-}
-
+/* Draws the guarantee from the fleet: nobody else gets it after that. */
 static void choose(struct bh_tenant_plan *p, struct bh_arena *a, const struct bh_case *c,
                    const struct bh_candidate *k)
 {
     enum bh_mechanism m = bh_candidate_effective(k);
-    enum bh_quota_model wanted = quota_wanted(c);
-    bool no_floor = floor_missing(c->tenant, wanted);
     const char *const *shared = bh_mech_stays_shared(m, k->tier);
+    struct bh_allotment x = bh_case_allot(c, k, true);
 
     p->possible = true;
     p->mechanism = k->mechanism;
     p->backing = k->backing;
     p->tier = k->tier;
-    p->quota_model = (uint8_t)(no_floor ? BH_QUOTA_HARD : wanted);
-    p->cost_ppm = m == BH_MECH_WHOLE ? ALL_PPM : c->asks.share_ppm;
-    if (c->silicon->models.n == 1)
-        p->model = c->silicon->models.at[0].model;
-    if (bh_mech_cuts_mig(m)) {
-        struct bh_slice_choice s = bh_case_slice(c, k);
-        p->model = s.model;
-        p->profile = s.profile;
-        p->cost_ppm = slice_ppm(s.model, s.profile);
-    }
-    if (k->tier == BH_TIER_CVM)
-        p->model = bh_case_confidential_model(c);
+    p->quota_model = (uint8_t)bh_tenant_quota(c->tenant);
+    p->model = x.hand ? x.hand->model : NULL;
+    p->profile = bh_mech_cuts_mig(m) ? bh_case_slice(c, k).profile : NULL;
+    p->cost_ppm = x.cost_ppm;
+    p->units = x.units;
     p->pool = pool_find(c, p);
     for (size_t i = 0; shared[i] && i + 1 < BH_PLAN_SHARED_MAX; i++)
         p->shared[i] = shared[i];
     p->bounded_by = bh_mech_bounded_by(m);
-    p->why = why_text(a, c, p, m, no_floor);
+    p->why = bh_plan_why(a, c, p);
 }
 
 /* ---- the walk ---- */
@@ -227,28 +123,61 @@ static enum bh_refusal first_of(uint32_t refusals)
     return (enum bh_refusal)r;
 }
 
-/* The cheapest candidate nothing stands against; every cheaper one is listed with its first reason. */
-static bool walk(struct bh_tenant_plan *p, struct bh_arena *a, const struct bh_case *c,
-                 const struct candidates *all, uint32_t overlooked)
+/* What the planning of one policy works with. */
+struct maker {
+    struct bh_plan *plan;
+    struct bh_ground ground;
+    struct candidates all;
+    struct bh_map reasons; /* each text once: thousands of tenants are refused the same things */
+};
+
+static const char *reason_keep(struct maker *m, const char *text)
 {
-    p->rejected.n = 0;
+    uint32_t at = bh_map_find(&m->reasons, text);
+    if (at == BH_MAP_NONE) {
+        at = (uint32_t)m->plan->reasons.n;
+        *bh_vec_push(&m->plan->reasons) = bh_arena_str(&m->plan->arena, text);
+        (void)bh_map_add(&m->reasons, m->plan->reasons.at[at], at);
+    }
+    return m->plan->reasons.at[at];
+}
+
+/* What stands against each candidate of one tenant, as far as it was looked at. */
+struct verdicts {
+    uint32_t at[CANDIDATES_MAX];
+    size_t n;
+};
+
+/* The cheapest candidate that nothing stands against; all->n: there is none. */
+static size_t cheapest(struct verdicts *v, const struct bh_case *c, const struct candidates *all,
+                       uint32_t overlooked)
+{
     for (size_t i = 0; i < all->n; i++) {
-        const struct bh_candidate *k = &all->at[i];
-        uint32_t refusals = bh_case_refusals(c, k) & ~overlooked;
-        if (!refusals) {
-            choose(p, a, c, k);
-            return true;
-        }
-        enum bh_refusal r = first_of(refusals);
+        if (i == v->n)
+            v->at[v->n++] = bh_case_refusals(c, &all->at[i]);
+        if (!(v->at[i] & ~overlooked))
+            return i;
+    }
+    return all->n;
+}
+
+/* Every cheaper candidate with its first reason. */
+static void reject(struct maker *m, struct bh_tenant_plan *p, const struct bh_case *c,
+                   const struct verdicts *v, size_t n, uint32_t overlooked)
+{
+    struct bh_arena scratch = {.head = NULL};
+    for (size_t i = 0; i < n; i++) {
+        const struct bh_candidate *k = &m->all.at[i];
+        enum bh_refusal r = first_of(v->at[i] & ~overlooked);
         *bh_vec_push(&p->rejected) = (struct bh_plan_rejected){
             .mechanism = k->mechanism,
             .backing = k->backing,
             .tier = k->tier,
             .rule = bh_refusal_rule(c, r),
-            .reason = bh_refusal_reason(a, c, k, r),
+            .reason = reason_keep(m, bh_refusal_reason(&scratch, c, k, r)),
         };
     }
-    return false;
+    bh_arena_fini(&scratch);
 }
 
 /* How much it takes to make a candidate possible; 0: it never will be. */
@@ -267,27 +196,35 @@ static unsigned effort_of(uint32_t refusals)
 }
 
 /* Whole GPUs are refused by nothing that lies in the mechanism, so there is always an answer. */
-static const char *needed_text(struct bh_arena *a, const struct bh_case *c, const struct candidates *all)
+static const char *needed_text(struct bh_arena *a, const struct bh_case *c, const struct candidates *all,
+                               struct verdicts *v)
 {
     size_t best = all->n;
     unsigned least = 0;
     for (size_t i = 0; i < all->n; i++) {
-        unsigned effort = effort_of(bh_case_refusals(c, &all->at[i]));
-        if (effort && (best == all->n || effort < least)) {
+        unsigned effort = effort_of(v->at[i]);
+        if (!effort || (best < all->n && effort >= least))
+            continue;
+        /* Whatever else would be lifted, the GPUs must be there too. */
+        v->at[i] |= bh_case_shortage(c, &all->at[i]);
+        effort = effort_of(v->at[i]);
+        if (best == all->n || effort < least) {
             best = i;
             least = effort;
         }
     }
     const struct bh_candidate *k = &all->at[best];
-    uint32_t refusals = bh_case_refusals(c, k);
+    struct bh_arena parts = {.head = NULL};
     const char *text = "";
     for (int r = 0; r < BH_N_REFUSALS; r++) {
-        if (refusals >> r & 1)
-            text = bh_arena_printf(a, "%s%s%s", text, *text ? ", and " : "",
-                                   bh_refusal_needed(a, c, k, (enum bh_refusal)r));
+        if (v->at[best] >> r & 1)
+            text = bh_arena_printf(&parts, "%s%s%s", text, *text ? ", and " : "",
+                                   bh_refusal_needed(&parts, c, k, (enum bh_refusal)r));
     }
-    return bh_arena_printf(a, "%s: then %s behind a %s keeps every promise", text,
+    text = bh_arena_printf(a, "%s: then %s behind a %s keeps every promise", text,
                            bh_word(mechanism, bh_candidate_effective(k)), bh_word(tier, k->tier));
+    bh_arena_fini(&parts);
+    return text;
 }
 
 static const char *no_silicon_text(struct bh_arena *a, const struct bh_case *c)
@@ -298,38 +235,97 @@ static const char *no_silicon_text(struct bh_arena *a, const struct bh_case *c)
         return bh_arena_printf(a, "a node in site %s: the fleet has none", t->site);
     for (size_t i = 0; i < t->drivers.n; i++)
         drivers = bh_arena_printf(a, "%s%s%s", drivers, *drivers ? " or " : "", t->drivers.at[i].s);
-    return bh_arena_printf(a, "a node with GPUs%s%s%s%s: the fleet has none", t->site ? " in site " : "",
-                           t->site ? t->site : "", *drivers ? " and driver " : "", drivers);
+    return bh_arena_printf(a, "a node with GPUs%s%s%s%s: the fleet has none%s", t->site ? " in site " : "",
+                           t->site ? t->site : "", *drivers ? " and driver " : "", drivers,
+                           *drivers ? ", and one kernel loads one driver (BH-050)" : "");
 }
 
-static void plan_tenant(struct bh_plan *plan, struct bh_ground *g, uint32_t tenant,
-                        const struct candidates *all)
+static void plan_tenant(struct maker *m, uint32_t tenant)
 {
-    struct bh_tenant_plan *p = bh_vec_push(&plan->tenants);
+    /*
+     * Warnings yield to anything better, not to nothing: first a time-sliced vGPU for somebody from outside
+     * (BH-011), then what the class does not list (BH-046).
+     */
+    static const uint32_t overlooked[] = {0, 1u << BH_REFUSE_VGPU_TURNS, 1u << BH_REFUSE_CLASS,
+                                          1u << BH_REFUSE_VGPU_TURNS | 1u << BH_REFUSE_CLASS};
+    struct bh_tenant_plan *p = &m->plan->tenants.at[tenant];
     struct bh_case c;
+    struct verdicts v = {.n = 0};
+    size_t found = m->all.n, pass = 0;
 
-    *p = (struct bh_tenant_plan){.tenant = tenant, .pool = BH_NONE};
-    bh_case_open(&c, g, tenant);
+    bh_case_open(&c, &m->ground, tenant);
     if (!c.silicon->models.n) {
-        p->needed = no_silicon_text(&plan->arena, &c);
+        p->needed = no_silicon_text(&m->plan->arena, &c);
         return;
     }
-    /* Time-sliced vGPU for an external tenant is a warning: it yields to anything better, not to nothing. */
-    if (!walk(p, &plan->arena, &c, all, 0) && !walk(p, &plan->arena, &c, all, 1u << BH_REFUSE_VGPU_TURNS))
-        p->needed = needed_text(&plan->arena, &c, all);
+    for (size_t i = 0; found == m->all.n && i < BH_COUNT_OF(overlooked); i++) {
+        found = cheapest(&v, &c, &m->all, overlooked[i]);
+        pass = found < m->all.n ? i : 0;
+    }
+    reject(m, p, &c, &v, found, overlooked[pass]);
+    if (found < m->all.n)
+        choose(p, &m->plan->arena, &c, &m->all.at[found]);
+    else
+        p->needed = needed_text(&m->plan->arena, &c, &m->all, &v);
+}
+
+/* ---- drivers ---- */
+
+static bool drives_its_own(const struct bh_plan *plan, const struct bh_policy *policy, size_t i)
+{
+    return plan->tenants.at[i].possible && plan->tenants.at[i].tier < BH_TIER_VM &&
+           policy->tenants.at[i].drivers.n;
+}
+
+/*
+ * A fleet says which node has which driver; without one, whoever stands in a container beside somebody who
+ * needs another driver is told. So many different lists are remembered: more than a fleet has drivers.
+ */
+static void tell_drivers(struct bh_plan *plan, const struct bh_policy *policy)
+{
+    const struct bh_tenant *seen[WISHES_MAX];
+    size_t n = 0;
+    for (size_t i = 0; i < policy->tenants.n; i++) {
+        const struct bh_tenant *t = &policy->tenants.at[i];
+        bool known = false;
+        if (!drives_its_own(plan, policy, i))
+            continue;
+        for (size_t k = 0; !known && k < n; k++)
+            known = seen[k]->drivers.n == t->drivers.n && bh_tenants_agree_on_driver(seen[k], t);
+        if (!known && n < WISHES_MAX)
+            seen[n++] = t;
+    }
+    for (size_t i = 0; n > 1 && i < policy->tenants.n; i++) {
+        const struct bh_tenant *t = &policy->tenants.at[i], *other = NULL;
+        if (!drives_its_own(plan, policy, i))
+            continue;
+        for (size_t k = 0; !other && k < n; k++)
+            other = bh_tenants_agree_on_driver(seen[k], t) ? NULL : seen[k];
+        if (other)
+            plan->tenants.at[i].why = bh_plan_why_driver(&plan->arena, plan->tenants.at[i].why, other);
+    }
 }
 
 void bh_plan_make(const struct bh_policy *policy, const struct bh_fleet *fleet, struct bh_plan *ret)
 {
-    struct bh_ground ground;
-    struct candidates all;
+    struct maker m = {.plan = ret};
 
     *ret = (struct bh_plan){.arena = {.head = NULL}};
-    candidates_list(&all);
-    bh_ground_init(&ground, policy, fleet);
+    candidates_list(&m.all);
+    bh_ground_init(&m.ground, policy, fleet);
     for (uint32_t i = 0; i < policy->tenants.n; i++)
-        plan_tenant(ret, &ground, i, &all);
-    bh_ground_fini(&ground);
+        *bh_vec_push(&ret->tenants) = (struct bh_tenant_plan){.tenant = i, .pool = BH_NONE};
+    /* What is guaranteed hard is nobody else's; what is only shared comes after it. */
+    for (int hard = 1; hard >= 0; hard--) {
+        for (uint32_t i = 0; i < policy->tenants.n; i++) {
+            if ((bh_tenant_quota(&policy->tenants.at[i]) == BH_QUOTA_HARD) == hard)
+                plan_tenant(&m, i);
+        }
+    }
+    if (!fleet)
+        tell_drivers(ret, policy);
+    bh_ground_fini(&m.ground);
+    bh_map_fini(&m.reasons);
 }
 
 void bh_plan_fini(struct bh_plan *p)
@@ -337,5 +333,6 @@ void bh_plan_fini(struct bh_plan *p)
     for (size_t i = 0; i < p->tenants.n; i++)
         bh_vec_fini(&p->tenants.at[i].rejected);
     bh_vec_fini(&p->tenants);
+    bh_vec_fini(&p->reasons);
     bh_arena_fini(&p->arena);
 }

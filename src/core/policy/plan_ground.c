@@ -61,36 +61,83 @@ static void find_neighbours(struct bh_ground *g)
         g->neighbours[i] = g->index.pool_domains[i];
         bh_pool_kernels(&g->index, &p->pools.at[i], join_place, &v);
     }
+    g->index.names_left = BH_NAMES_MAX; /* the same names once more */
     for (size_t i = 0; i < p->pools.n; i++) {
         struct visit v = {g, &g->neighbours[i]};
         bh_pool_kernels(&g->index, &p->pools.at[i], gather_place, &v);
     }
 }
 
-static bool has_pool(const struct bh_ground *g, uint32_t tenant)
+/* ---- the fleet, by what a tenant can tell apart ---- */
+
+static struct bh_lot *lot_get(struct bh_ground *g, struct bh_map *by_key, const struct bh_fleet_node *n,
+                              const struct bh_gpu_model *model)
 {
-    return g->index.tenant_pools.start[tenant] < g->index.tenant_pools.start[tenant + 1];
+    const char *site = n->site ? n->site : "", *driver = n->driver ? n->driver : "";
+    bool iommu = n->iommu != BH_FACT_NO, acs = n->acs != BH_FACT_NO;
+    bool manager = n->vgpu_manager && *n->vgpu_manager;
+    const char *key = bh_arena_printf(&g->scratch.arena, "%d%d%d %s\n%s\n%s", iommu, acs, manager,
+                                      model ? model->name : "", driver, site);
+    uint32_t at = bh_map_add(by_key, key, (uint32_t)g->lots.n);
+    if (at != BH_MAP_NONE)
+        return &g->lots.at[at];
+    struct bh_lot *lot = bh_vec_push(&g->lots);
+    *lot = (struct bh_lot){
+        .model = model,
+        .site = n->site,
+        .driver = driver,
+        .iommu = iommu,
+        .acs = acs,
+        .vgpu_manager = manager,
+    };
+    return lot;
+}
+
+static void find_lots(struct bh_ground *g)
+{
+    struct bh_map by_key = {0};
+    for (size_t i = 0; g->index.fleet && i < g->index.fleet->nodes.n; i++) {
+        const struct bh_fleet_node *n = &g->index.fleet->nodes.at[i];
+        /* A node without GPUs is still a node in a site. */
+        struct bh_lot *lot = n->gpus.n ? NULL : lot_get(g, &by_key, n, NULL);
+        for (size_t k = 0; k < n->gpus.n; k++) {
+            if (!lot || lot->model != n->gpus.at[k].model)
+                lot = lot_get(g, &by_key, n, n->gpus.at[k].model);
+            lot->gpus++;
+            lot->free++;
+        }
+    }
+    bh_map_fini(&by_key);
+}
+
+bool bh_lot_for_vm(const struct bh_lot *lot, bool mixed)
+{
+    return lot->iommu && (!mixed || lot->acs);
 }
 
 void bh_ground_init(struct bh_ground *g, const struct bh_policy *policy, const struct bh_fleet *fleet)
 {
-    *g = (struct bh_ground){.everyone = bh_domains_none, .poolless = bh_domains_none};
+    *g = (struct bh_ground){.everyone = bh_domains_none};
     g->index = (struct bh_lint){.p = policy, .fleet = fleet, .out = &g->scratch};
     bh_lint_index(&g->index);
     g->neighbours = bh_alloc(policy->pools.n, sizeof(*g->neighbours));
     find_neighbours(g);
-    for (uint32_t i = 0; i < policy->tenants.n; i++) {
+    find_lots(g);
+    for (uint32_t i = 0; i < policy->tenants.n; i++)
         bh_domains_add(policy, &g->everyone, i);
-        if (!has_pool(g, i))
-            bh_domains_add(policy, &g->poolless, i);
-    }
 }
 
 void bh_ground_fini(struct bh_ground *g)
 {
-    for (size_t i = 0; i < g->silicon.n; i++)
+    for (size_t i = 0; i < g->silicon.n; i++) {
+        for (size_t k = 0; k < g->silicon.at[i].models.n; k++)
+            bh_vec_fini(&g->silicon.at[i].models.at[k].lots);
         bh_vec_fini(&g->silicon.at[i].models);
+    }
     bh_vec_fini(&g->silicon);
+    for (size_t i = 0; i < g->lots.n; i++)
+        bh_vec_fini(&g->lots.at[i].opened);
+    bh_vec_fini(&g->lots);
     bh_vec_fini(&g->places);
     bh_map_fini(&g->place_by_name);
     bh_map_fini(&g->silicon_by_key);
@@ -108,8 +155,7 @@ static uint32_t share_of(const struct bh_ground *g, uint32_t tenant)
     const struct bh_tenant *t = &g->index.p->tenants.at[tenant];
     if (t->share.has_target && t->share.target_ppm)
         return t->share.target_ppm;
-    BH_EACH(at, &g->index.tenant_pools, tenant)
-    {
+    BH_EACH (at, &g->index.tenant_pools, tenant) {
         const struct bh_pool *p = &g->index.p->pools.at[*at];
         if (p->cap_compute_ppm)
             return p->cap_compute_ppm;
@@ -124,16 +170,14 @@ struct bh_asks bh_ground_asks(const struct bh_ground *g, uint32_t tenant)
     const uint32_t boundary = 1u << BH_CLAIM_SECURITY_BOUNDARY | 1u << BH_CLAIM_CONFIDENTIAL;
     struct bh_asks a = {.claim_pool = BH_NONE, .nvlink_workload = BH_NONE, .share_ppm = share_of(g, tenant)};
 
-    BH_EACH(at, &g->index.tenant_pools, tenant)
-    {
+    BH_EACH (at, &g->index.tenant_pools, tenant) {
         const struct bh_pool *p = &g->index.p->pools.at[*at];
         if (a.claim_pool == BH_NONE && (p->claims & boundary))
             a.claim_pool = *at;
         if (p->cap_memory_bytes > a.cap_bytes)
             a.cap_bytes = p->cap_memory_bytes;
     }
-    BH_EACH(at, &g->index.tenant_workloads, tenant)
-    {
+    BH_EACH (at, &g->index.tenant_workloads, tenant) {
         const struct bh_workload *w = &g->index.p->workloads.at[*at];
         if (w->memory_bytes > a.memory_bytes)
             a.memory_bytes = w->memory_bytes;
@@ -150,40 +194,28 @@ static bool pool_has_nodes(const struct bh_ground *g, const struct bh_pool *p)
     return g->index.fleet ? p->nodes.n > 0 : p->match.nodes.n > 0;
 }
 
-/* The operator's own teams get nodes kept to them; there must be a kernel left for that. */
-static bool finds_free_kernel(const struct bh_ground *g, uint32_t tenant)
-{
-    /* Those without a pool will stand somewhere too. */
-    size_t wanted = distrusts(g, &g->poolless, tenant) ? 2 : 1, n_free = 0;
-    for (size_t i = 0; i < g->places.n && n_free < wanted; i++)
-        n_free += !distrusts(g, &g->places.at[i], tenant);
-    return n_free >= wanted;
-}
-
 enum bh_meeting bh_ground_meeting(const struct bh_ground *g, uint32_t tenant)
 {
     bool internal = g->index.p->tenants.at[tenant].trust == BH_TRUST_INTERNAL, placed = false;
+    /* A VM has a kernel of its own: the operator's teams stay where they are, and outsiders get the VM. */
+    enum bh_meeting met = internal ? BH_MEETS_VMS : BH_MEETS_OTHERS;
 
     if (!distrusts(g, &g->everyone, tenant))
         return BH_MEETS_NOBODY;
-    BH_EACH(at, &g->index.tenant_pools, tenant)
-    {
+    BH_EACH (at, &g->index.tenant_pools, tenant) {
         const struct bh_pool *p = &g->index.p->pools.at[*at];
         if (distrusts(g, &g->neighbours[*at], tenant))
-            return BH_MEETS_OTHERS;
+            return met;
         /*
          * An outsider owns its nodes only where a pool says so: named nodes, and a tier that would not
          * let the next VM in.
          */
         if (!internal && (p->tier >= BH_TIER_VM || !pool_has_nodes(g, p)))
-            return BH_MEETS_OTHERS;
+            return met;
         placed = placed || pool_has_nodes(g, p);
     }
-    if (placed)
-        return BH_MEETS_NOBODY_HERE;
-    if (!internal)
-        return BH_MEETS_OTHERS;
-    return !g->index.fleet || finds_free_kernel(g, tenant) ? BH_MEETS_NOBODY_HERE : BH_MEETS_OTHERS;
+    /* Patterns too large to be walked say nothing about who stands where. */
+    return placed && !g->index.unknown ? BH_MEETS_NOBODY_HERE : met;
 }
 
 /* ---- silicon ---- */
@@ -194,15 +226,28 @@ bool bh_ground_pool_takes(const struct bh_ground *g, uint32_t pool, const struct
     return !named || named >> (m - bh_catalog_at(0)) & 1;
 }
 
-static void silicon_add(struct bh_silicon *s, const struct bh_gpu_model *model, bool for_vm)
+/* Models with a confidential mode that takes one GPU into one VM. MIG together with it is not offered. */
+static bool is_confidential(const struct bh_gpu_model *m)
+{
+    static const char *const names[] = {"H100", "H200", "B200", "B300", "RTX-PRO-6000"};
+    for (size_t i = 0; m && i < BH_COUNT_OF(names); i++) {
+        if (bh_catalog_matches(names[i], m))
+            return true;
+    }
+    return false;
+}
+
+static struct bh_at_hand *silicon_add(struct bh_silicon *s, const struct bh_gpu_model *model, bool for_vm)
 {
     for (size_t i = 0; i < s->models.n; i++) {
         if (s->models.at[i].model == model) {
             s->models.at[i].for_vm = s->models.at[i].for_vm || for_vm;
-            return;
+            return &s->models.at[i];
         }
     }
-    *bh_vec_push(&s->models) = (struct bh_at_hand){.model = model, .for_vm = for_vm};
+    struct bh_at_hand *h = bh_vec_push(&s->models);
+    *h = (struct bh_at_hand){.model = model, .for_vm = for_vm, .confidential = is_confidential(model)};
+    return h;
 }
 
 static bool driver_accepted(const struct bh_tenant *t, const char *driver)
@@ -216,26 +261,24 @@ static bool driver_accepted(const struct bh_tenant *t, const char *driver)
     return false;
 }
 
-static void silicon_read(struct bh_silicon *s, const struct bh_fleet *fleet, const struct bh_tenant *t,
-                         bool mixed)
+static void silicon_read(struct bh_silicon *s, const struct bh_ground *g, const struct bh_tenant *t)
 {
-    if (!fleet) {
+    if (!g->index.fleet) {
         s->site_exists = s->vgpu_manager = true;
         for (size_t i = 0; i < bh_catalog_count(); i++)
-            silicon_add(s, bh_catalog_at(i), true);
+            (void)silicon_add(s, bh_catalog_at(i), true);
         return;
     }
-    for (size_t i = 0; i < fleet->nodes.n; i++) {
-        const struct bh_fleet_node *n = &fleet->nodes.at[i];
-        if (t->site && !bh_str_eq(t->site, n->site))
+    for (uint32_t i = 0; i < g->lots.n; i++) {
+        const struct bh_lot *lot = &g->lots.at[i];
+        if (t->site && !bh_str_eq(t->site, lot->site))
             continue;
         s->site_exists = true;
-        if (!driver_accepted(t, n->driver))
+        if (!lot->gpus || !driver_accepted(t, lot->driver))
             continue;
-        bool for_vm = n->iommu != BH_FACT_NO && !(mixed && n->acs == BH_FACT_NO);
-        for (size_t k = 0; k < n->gpus.n; k++)
-            silicon_add(s, n->gpus.at[k].model, for_vm);
-        s->vgpu_manager = s->vgpu_manager || (n->vgpu_manager && *n->vgpu_manager);
+        struct bh_at_hand *h = silicon_add(s, lot->model, bh_lot_for_vm(lot, s->mixed));
+        *bh_vec_push(&h->lots) = i;
+        s->vgpu_manager = s->vgpu_manager || lot->vgpu_manager;
     }
 }
 
@@ -258,8 +301,8 @@ const struct bh_silicon *bh_ground_silicon(struct bh_ground *g, uint32_t tenant)
     if (at == BH_MAP_NONE) {
         at = (uint32_t)g->silicon.n;
         struct bh_silicon *s = bh_vec_push(&g->silicon);
-        *s = (struct bh_silicon){.site_exists = false};
-        silicon_read(s, g->index.fleet, t, mixed);
+        *s = (struct bh_silicon){.mixed = mixed};
+        silicon_read(s, g, t);
         (void)bh_map_add(&g->silicon_by_key, key, at);
     }
     return &g->silicon.at[at];

@@ -30,7 +30,7 @@ static enum bh_meeting meeting_of(struct fixture *f, uint32_t tenant)
     return m;
 }
 
-TEST(teams_get_nodes_of_their_own_and_outsiders_do_not)
+TEST(teams_stay_and_outsiders_get_a_vm)
 {
     struct fixture f;
     fixture_init(&f);
@@ -38,13 +38,11 @@ TEST(teams_get_nodes_of_their_own_and_outsiders_do_not)
     (void)fixture_tenant(&f, "ops", BH_TRUST_INTERNAL, NULL);
     CHECK_EQ(meeting_of(&f, 0), BH_MEETS_NOBODY);
     (void)fixture_tenant(&f, "acme", BH_TRUST_EXTERNAL, NULL);
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_NOBODY_HERE);
+    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_VMS);
     CHECK_EQ(meeting_of(&f, 2), BH_MEETS_OTHERS);
-    /* One kernel cannot be kept apart; two can. */
+    /* One node is enough: a VM brings its own kernel. */
     (void)fixture_node(&f, "n1", "H200", 1);
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_OTHERS);
-    (void)fixture_node(&f, "n2", "H200", 1);
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_NOBODY_HERE);
+    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_VMS);
     CHECK_EQ(meeting_of(&f, 2), BH_MEETS_OTHERS);
     fixture_fini(&f);
 }
@@ -67,7 +65,7 @@ static void check_named_nodes(bool with_fleet)
     CHECK_EQ(meeting_of(&f, 1), BH_MEETS_NOBODY_HERE);
     CHECK_EQ(meeting_of(&f, 2), BH_MEETS_OTHERS); /* a node for VMs takes the next VM too */
     (void)fixture_pool(&f, "more", BH_MECH_MIG, BH_TIER_CONTAINER, "n[2-3]", "globex", NULL);
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_OTHERS);
+    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_VMS);
     CHECK_EQ(meeting_of(&f, 1), BH_MEETS_OTHERS);
     fixture_fini(&f);
 }
@@ -93,8 +91,10 @@ TEST(nodes_of_one_kernel_are_one_place)
     (void)fixture_node(&f, "n1", "H200", 1);
     (void)fixture_node(&f, "n2", "H200", 1);
     CHECK_EQ(meeting_of(&f, 0), BH_MEETS_NOBODY_HERE);
+    CHECK_EQ(meeting_of(&f, 1), BH_MEETS_NOBODY_HERE);
     f.fleet.nodes.at[1].kernel = "n1";
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_OTHERS);
+    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_VMS);
+    CHECK_EQ(meeting_of(&f, 1), BH_MEETS_OTHERS);
     fixture_fini(&f);
 }
 
@@ -106,7 +106,53 @@ TEST(a_pool_for_anybody_is_shared_with_everybody)
     (void)fixture_tenant(&f, "acme", BH_TRUST_EXTERNAL, NULL);
     fixture_pool(&f, "all", BH_MECH_TIMESLICE, BH_TIER_CONTAINER, "n1", NULL, NULL)->any_tenant = true;
     (void)fixture_pool(&f, "dev", BH_MECH_WHOLE, BH_TIER_CONTAINER, "n1", "lab", NULL);
-    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_OTHERS);
+    CHECK_EQ(meeting_of(&f, 0), BH_MEETS_VMS);
+    CHECK_EQ(meeting_of(&f, 1), BH_MEETS_OTHERS);
+    fixture_fini(&f);
+}
+
+TEST(alike_gpus_are_one_lot)
+{
+    struct fixture f;
+    struct bh_ground g;
+    fixture_init(&f);
+    (void)fixture_tenant(&f, "a", BH_TRUST_INTERNAL, NULL);
+    (void)fixture_node(&f, "n1", "H200", 8);
+    (void)fixture_node(&f, "n2", "H200", 4);
+    fixture_node(&f, "n3", "H200", 2)->iommu = BH_FACT_NO;
+    fixture_node(&f, "n4", "L40S", 1)->site = "eu";
+    fixture_node(&f, "n5", "L40S", 0)->site = "us"; /* a node in a site, though it has no GPU */
+    bh_ground_init(&g, &f.policy, fixture_link(&f));
+    CHECK_EQ(g.lots.n, 4);
+    CHECK_EQ(g.lots.at[0].gpus, 12);
+    CHECK_EQ(g.lots.at[0].free, 12);
+    CHECK_EQ(g.lots.at[1].gpus, 2);
+    CHECK(!bh_lot_for_vm(&g.lots.at[1], false));
+    CHECK_STR(g.lots.at[2].site, "eu");
+    CHECK_EQ(g.lots.at[3].gpus, 0);
+    const struct bh_silicon *s = bh_ground_silicon(&g, 0);
+    CHECK_EQ(s->models.n, 2);
+    CHECK_EQ(s->models.at[0].lots.n, 2);
+    CHECK(s->models.at[0].for_vm);
+    bh_ground_fini(&g);
+    fixture_fini(&f);
+}
+
+TEST(drivers_agree_where_one_version_suits_both)
+{
+    struct fixture f;
+    fixture_init(&f);
+    (void)fixture_tenant(&f, "a", BH_TRUST_INTERNAL, NULL);
+    (void)fixture_tenant(&f, "b", BH_TRUST_INTERNAL, NULL);
+    const struct bh_tenant *a = &f.policy.tenants.at[0], *b = &f.policy.tenants.at[1];
+    CHECK(bh_tenants_agree_on_driver(a, b));
+    *bh_vec_push(&f.policy.tenants.at[0].drivers) = (struct bh_text){.s = "470"};
+    CHECK(bh_tenants_agree_on_driver(a, b));
+    *bh_vec_push(&f.policy.tenants.at[1].drivers) = (struct bh_text){.s = "580.159.03"};
+    CHECK(!bh_tenants_agree_on_driver(a, b));
+    *bh_vec_push(&f.policy.tenants.at[0].drivers) = (struct bh_text){.s = "580"};
+    CHECK(bh_tenants_agree_on_driver(a, b));
+    CHECK(bh_tenants_agree_on_driver(b, a));
     fixture_fini(&f);
 }
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/policy/plan.h"
 
-#include "base/choice.h"
 #include "base/str.h"
 #include "base/test.h"
 #include "base/units.h"
 #include "core/policy/plan_fixture.h"
-#include "core/policy/predicate.h"
 
 /* Plans anew: the old plan goes, and a tenant is looked up by its place in the policy. */
 static const struct bh_tenant_plan *plan(struct fixture *f, struct bh_plan *p, size_t tenant)
@@ -94,7 +92,9 @@ static void check_four_classes(bool with_pools, bool with_fleet)
         CHECK_EQ(strstr(t->why, "no fleet was given") != NULL, !with_fleet);
     }
     CHECK(bh_str_starts(p.tenants.at[0].bounded_by, "sole ownership"));
-    CHECK(strstr(p.tenants.at[0].why, "only trust domain internal") != NULL);
+    const char *place =
+        with_pools ? ", on nodes that hold only trust domain internal" : "is behind a VM or on other nodes";
+    CHECK(strstr(p.tenants.at[0].why, place) != NULL);
     CHECK_STR(rejected_by(&p.tenants.at[0], BH_MECH_MIG, BH_TIER_CONTAINER), "BH-046");
     CHECK_STR(rejected_by(&p.tenants.at[1], BH_MECH_FRACTIONAL, BH_TIER_CONTAINER), "BH-020");
     CHECK_STR(rejected_by(&p.tenants.at[1], BH_MECH_MIG, BH_TIER_CONTAINER), "BH-001");
@@ -178,7 +178,7 @@ TEST(the_declared_quota_model_stays_where_the_class_takes_it)
     fixture_fini(&f);
 }
 
-TEST(fair_share_without_a_floor_is_not_sold) /* R080 */
+TEST(who_pays_gets_a_hard_quota) /* R080 */
 {
     struct fixture f;
     struct bh_plan p = {.tenants = {.n = 0}};
@@ -186,11 +186,15 @@ TEST(fair_share_without_a_floor_is_not_sold) /* R080 */
     struct bh_tenant *t = fixture_tenant(&f, "acme", BH_TRUST_EXTERNAL, "research");
     t->quota.has_model = true;
     t->quota.model = BH_QUOTA_FAIRSHARE;
+    t->quota.has_gpus = true;
+    t->quota.gpus_milli = 2000; /* a floor does not make it less of a sale */
     CHECK_EQ(plan(&f, &p, 0)->quota_model, BH_QUOTA_HARD);
     CHECK(strstr(p.tenants.at[0].why, "BH-026") != NULL);
-    f.policy.tenants.at[0].quota.has_gpus = true;
-    f.policy.tenants.at[0].quota.gpus_milli = 2000;
-    CHECK_EQ(plan(&f, &p, 0)->quota_model, BH_QUOTA_FAIRSHARE);
+    CHECK(strstr(p.tenants.at[0].why, "class research does not list it (BH-046)") != NULL);
+    f.policy.tenants.at[0].class_name = "batch"; /* prefers priority */
+    f.policy.tenants.at[0].quota.has_model = false;
+    CHECK_EQ(plan(&f, &p, 0)->quota_model, BH_QUOTA_HARD);
+    CHECK(strstr(p.tenants.at[0].why, "BH-026") == NULL);
     bh_plan_fini(&p);
     fixture_fini(&f);
 }
@@ -209,7 +213,8 @@ TEST(a_missing_site_or_driver_is_said)
     f.policy.tenants.at[0].site = "us-1";
     *bh_vec_push(&f.policy.tenants.at[0].drivers) = (struct bh_text){.s = "535"};
     CHECK(!plan(&f, &p, 0)->possible);
-    CHECK_STR(p.tenants.at[0].needed, "a node with GPUs in site us-1 and driver 535: the fleet has none");
+    CHECK_STR(p.tenants.at[0].needed, "a node with GPUs in site us-1 and driver 535: the fleet has none, "
+                                      "and one kernel loads one driver (BH-050)");
     *bh_vec_push(&f.policy.tenants.at[0].drivers) = (struct bh_text){.s = "580"};
     CHECK(plan(&f, &p, 0)->possible);
     bh_plan_fini(&p);
@@ -231,15 +236,15 @@ TEST(what_would_keep_the_promise_is_the_smallest_change)
     CHECK(strstr(p.tenants.at[0].needed, "confidential computing") != NULL);
     CHECK(strstr(p.tenants.at[0].needed, "in site eu-de-1") != NULL);
     CHECK(strstr(p.tenants.at[0].needed, "operatorUntrusted dropped") != NULL);
-    /* A class of slices alone: silicon that has them, not another class. */
+    /* A class of slices alone is a warning where there are none: planned outside it, and said so. */
     struct bh_class *c = bh_vec_push(&f.policy.classes);
     *c = (struct bh_class){.name = "sliced", .mechanisms = 1u << BH_MECH_MIG};
     t = &f.policy.tenants.at[0];
     t->operator_untrusted = false;
     t->class_name = "sliced";
-    CHECK(!plan(&f, &p, 0)->possible);
-    CHECK_STR(p.tenants.at[0].needed,
-              "a GPU with MIG in site eu-de-1: then mig behind a container keeps every promise");
+    CHECK_EQ(plan(&f, &p, 0)->mechanism, BH_MECH_WHOLE);
+    CHECK(strstr(p.tenants.at[0].why, "`classes: [{name: sliced-own, mechanism: [whole], quota: hard, "
+                                      "tier: [container]}]` would") != NULL);
     CHECK_STR(rejected_by(&p.tenants.at[0], BH_MECH_MIG, BH_TIER_CONTAINER), "BH-047");
     /* IOMMU off: a setting is the least. */
     (void)fixture_tenant(&f, "globex", BH_TRUST_EXTERNAL, "serving");
@@ -264,7 +269,7 @@ TEST(a_stranger_with_nodes_of_its_own_may_use_containers)
     const struct bh_tenant_plan *t = plan(&f, &p, 0);
     CHECK_EQ(t->mechanism, BH_MECH_MIG);
     CHECK_EQ(t->tier, BH_TIER_CONTAINER);
-    CHECK(strstr(t->why, "on nodes of its own") != NULL);
+    CHECK(strstr(t->why, "on nodes that hold only trust domain acme") != NULL);
     CHECK_EQ(t->pool, 0);
     CHECK_EQ(p.tenants.at[1].tier, BH_TIER_VM);
     bh_plan_fini(&p);
@@ -307,113 +312,265 @@ TEST(nvlink_takes_whole_gpus)
     fixture_fini(&f);
 }
 
-/* ---- any policy at all ---- */
+/* ---- what the fleet can hold ---- */
 
-static const char *const names[] = {"t0", "t1", "t2", "t3", "t4", "t5"};
-static const char *const node_names[] = {"n0", "n1", "n2", "n3"};
-static const char *const models[] = {"H200", "A100-80GB", "L40S", "unknown-gpu", "RTX-PRO-6000"};
-static const char *const class_names[] = {NULL, "training", "serving", "research", "batch"};
-
-static void random_policy(struct fixture *f, struct bh_choice *c)
+static struct bh_tenant *guaranteed(struct fixture *f, const char *name, enum bh_trust trust,
+                                    const char *class_name, uint64_t gpus)
 {
-    uint32_t n = 1 + bh_choose(c, BH_COUNT_OF(names));
-    fixture_init(f);
-    for (uint32_t i = 0; i < n; i++) {
-        struct bh_tenant *t = fixture_tenant(f, names[i], (enum bh_trust)bh_choose(c, BH_N_trust),
-                                             class_names[bh_choose(c, BH_COUNT_OF(class_names))]);
-        t->slo.kind = (uint8_t)bh_choose(c, BH_N_slo_kind);
-        t->operator_untrusted = bh_choose(c, 6) == 0;
-        t->regimes = bh_choose(c, 5) == 0 ? 1u << BH_REGIME_PCI : 0;
-        t->site = bh_choose(c, 4) == 0 ? "eu" : NULL;
-        t->quota.has_model = bh_choose(c, 2);
-        t->quota.model = (uint8_t)bh_choose(c, BH_N_quota_model);
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        if (bh_choose(c, 2))
-            continue;
-        struct bh_pool *p =
-            fixture_pool(f, names[i], (enum bh_mechanism)(1 + bh_choose(c, BH_MECH_FRACTIONAL)),
-                         (enum bh_tier)bh_choose(c, BH_N_tier), node_names[bh_choose(c, 4)],
-                         names[bh_choose(c, n)], names[bh_choose(c, n)]);
-        p->backing = p->mechanism == BH_MECH_FRACTIONAL ? BH_MECH_GATE : BH_MECH_UNSET;
-        p->claims = bh_choose(c, 1u << BH_N_claim);
-        p->cap_memory_bytes = bh_choose(c, 3) * 20 * BH_GIB;
-    }
-    for (uint32_t i = 0; i < n; i++) {
-        struct bh_workload *w = fixture_workload(f, names[i], names[bh_choose(c, n)]);
-        w->memory_bytes = bh_choose(c, 8) * 24 * BH_GIB;
-        w->needs_nvlink = bh_choose(c, 5) == 0;
-    }
-    for (uint32_t i = 0, m = bh_choose(c, 5); i < m; i++) {
-        struct bh_fleet_node *node = fixture_node(f, node_names[i], models[bh_choose(c, 5)], bh_choose(c, 3));
-        node->iommu = (uint8_t)bh_choose(c, 3);
-        node->acs = (uint8_t)bh_choose(c, 3);
-        node->site = bh_choose(c, 2) ? "eu" : NULL;
-    }
+    struct bh_tenant *t = fixture_tenant(f, name, trust, class_name);
+    t->quota.has_gpus = true;
+    t->quota.gpus_milli = gpus * 1000;
+    return t;
 }
 
-/* What no rule may be found against, said independently of how the planner looks for it. */
-static bool keeps_promises(const struct bh_tenant *t, const struct bh_tenant_plan *p)
+TEST(guarantees_are_met_by_silicon)
 {
-    enum bh_mechanism m = p->mechanism == BH_MECH_FRACTIONAL ? p->backing : p->mechanism;
-    const struct bh_class *c = t->class_pos.line ? t->class_ : NULL;
-    bool vm = p->tier >= BH_TIER_VM;
-    return !(t->slo.kind == BH_SLO_HARD && !bh_mech_keeps_hard_slo(m)) &&
-           !(t->operator_untrusted && p->tier != BH_TIER_CVM) && !(vm && !bh_mech_fits_vm(m)) &&
-           !(t->regimes && !bh_mech_fits_regulated(m)) &&
-           !(m == BH_MECH_TIMESLICE && t->trust != BH_TRUST_INTERNAL) &&
-           !(bh_mech_cuts_mig(m) && (!p->profile || !p->model || !p->model->memory_slices)) &&
-           (!c || bh_class_accepts(c, p->mechanism, p->quota_model, p->tier) ||
-            p->quota_model == BH_QUOTA_HARD) &&
-           p->shared[0] && p->bounded_by && p->why && !p->needed && p->cost_ppm > 0 && p->cost_ppm <= 1000000;
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    (void)guaranteed(&f, "big", BH_TRUST_INTERNAL, "training", 64);
+    CHECK(plan(&f, &p, 0)->possible); /* nothing is counted without a fleet */
+    CHECK_EQ(p.tenants.at[0].units, 64);
+    fixture_node(&f, "n1", "H100", 2)->site = "eu";
+    f.policy.tenants.at[0].site = "eu";
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK_STR(p.tenants.at[0].needed,
+              "62 more H100-80GB-SXM GPUs in site eu (64 guaranteed, 2 of 2 still free): "
+              "then whole behind a container keeps every promise");
+    const struct bh_plan_rejected *last = &p.tenants.at[0].rejected.at[p.tenants.at[0].rejected.n - 1];
+    CHECK(last->rule == NULL);
+    CHECK_STR(last->reason,
+              "The guarantee takes 64 H100-80GB-SXM GPUs in site eu, and 2 of 2 are still free.");
+    bh_plan_fini(&p);
+    fixture_fini(&f);
 }
 
-static bool same_plan(const struct bh_tenant_plan *a, const struct bh_tenant_plan *b)
+TEST(who_comes_first_holds_it_and_hard_comes_first)
 {
-    return a->possible == b->possible && a->mechanism == b->mechanism && a->tier == b->tier &&
-           a->cost_ppm == b->cost_ppm && a->rejected.n == b->rejected.n && bh_str_eq(a->why, b->why) &&
-           bh_str_eq(a->needed, b->needed);
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    (void)guaranteed(&f, "lab", BH_TRUST_INTERNAL, "research", 2);
+    (void)guaranteed(&f, "t0", BH_TRUST_EXTERNAL, "training", 8);
+    (void)guaranteed(&f, "t1", BH_TRUST_EXTERNAL, "training", 7);
+    (void)fixture_node(&f, "n1", "H100", 8);
+    (void)fixture_node(&f, "n2", "H100", 8);
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK(p.tenants.at[1].possible && p.tenants.at[2].possible);
+    CHECK(bh_str_starts(p.tenants.at[0].needed, "1 more H100-80GB-SXM GPU (2 guaranteed, 1 of 16 still free; "
+                                                "t0 and t1 hold the rest)"));
+    f.policy.tenants.at[2].quota.gpus_milli = 6000;
+    CHECK(plan(&f, &p, 0)->possible);
+    bh_plan_fini(&p);
+    fixture_fini(&f);
 }
 
-static bool explains_itself(const struct bh_tenant_plan *p)
+TEST(slices_fill_the_gpus_they_are_cut_from)
 {
-    for (size_t i = 0; i < p->rejected.n; i++) {
-        if (!p->rejected.at[i].rule || !p->rejected.at[i].reason || !*p->rejected.at[i].reason)
-            return false;
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    /* Half a GPU is 4 of 7 instances: two GPUs take three such tenants and one of two instances. */
+    static const char *const who[] = {"a", "b", "c", "d", "e"};
+    for (size_t i = 0; i < BH_COUNT_OF(who); i++) {
+        struct bh_tenant *t = guaranteed(&f, who[i], BH_TRUST_EXTERNAL, "serving", 0);
+        t->slo.kind = BH_SLO_HARD;
+        t->quota.gpus_milli = i < 3 ? 500 : 200;
     }
-    return p->rejected.n <= BH_PLAN_REJECTED_MAX && (p->possible || (p->needed && *p->needed));
+    (void)fixture_node(&f, "n1", "H200", 2);
+    (void)plan(&f, &p, 0);
+    for (size_t i = 0; i < 4; i++) {
+        CHECK(p.tenants.at[i].possible);
+        CHECK_EQ(p.tenants.at[i].mechanism, BH_MECH_MIG_VGPU);
+        CHECK_EQ(p.tenants.at[i].units, i < 3 ? 4 : 2);
+    }
+    CHECK(!p.tenants.at[4].possible);
+    CHECK(bh_str_starts(p.tenants.at[4].needed, "1 more H200-141GB GPU (1 guaranteed, 0 of 2 still free; "
+                                                "a, b, c and others hold the rest)"));
+    bh_plan_fini(&p);
+    fixture_fini(&f);
 }
 
-TEST(any_policy_gets_a_plan_that_keeps_its_promises)
+TEST(a_guarantee_may_take_several_models)
 {
-    enum { ROUNDS = 3000 };
-    uint8_t bytes[256];
-    size_t possible = 0, impossible = 0;
-    for (uint64_t seed = 0; seed < ROUNDS; seed++) {
-        bh_choice_fill(bytes, sizeof(bytes), seed);
-        struct bh_choice c = {bytes, sizeof(bytes)};
-        struct fixture f;
-        struct bh_plan p = {.tenants = {.n = 0}}, again;
-        random_policy(&f, &c);
-        (void)plan(&f, &p, 0);
-        bh_plan_make(&f.policy, f.fleet.nodes.n ? &f.fleet : NULL, &again);
-        bool good = p.tenants.n == f.policy.tenants.n;
-        for (size_t i = 0; good && i < p.tenants.n; i++) {
-            const struct bh_tenant_plan *t = &p.tenants.at[i];
-            good = explains_itself(t) && same_plan(t, &again.tenants.at[i]) &&
-                   (!t->possible || keeps_promises(&f.policy.tenants.at[i], t));
-            possible += t->possible;
-            impossible += !t->possible;
-        }
-        bh_plan_fini(&again);
-        bh_plan_fini(&p);
-        fixture_fini(&f);
-        if (!good)
-            printf("# seed %" PRIu64 "\n", seed);
-        CHECK(good);
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    (void)guaranteed(&f, "a", BH_TRUST_INTERNAL, "training", 12);
+    (void)guaranteed(&f, "b", BH_TRUST_INTERNAL, "research", 3);
+    (void)fixture_node(&f, "n1", "H200", 8);
+    (void)fixture_node(&f, "n2", "L40S", 8);
+    CHECK(plan(&f, &p, 0)->possible);
+    CHECK(p.tenants.at[0].model == NULL);
+    CHECK_STR(p.tenants.at[1].model->name, "L40S");
+    f.policy.tenants.at[0].quota.gpus_milli = 17000;
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK(bh_str_starts(p.tenants.at[0].needed,
+                        "1 more H200-141GB or L40S GPU (17 guaranteed, 16 of 16 still free)"));
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+TEST(what_no_gpu_holds_is_not_possible)
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    guaranteed(&f, "a", BH_TRUST_EXTERNAL, "serving", 4)->quota.memory_bytes = 1300 * BH_GIB;
+    (void)fixture_node(&f, "n1", "H100", 8);
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK_STR(p.tenants.at[0].needed, "a GPU of 325 GiB or more (or a smaller request): "
+                                      "then whole behind a container keeps every promise");
+    f.policy.tenants.at[0].quota.memory_bytes = 320 * BH_GIB; /* 80 GiB each: no slice has that, a GPU does */
+    CHECK_EQ(plan(&f, &p, 0)->mechanism, BH_MECH_WHOLE);
+    f.policy.tenants.at[0].quota.memory_bytes = 120 * BH_GIB;
+    CHECK_STR(plan(&f, &p, 0)->profile->name, "3g.40gb");
+    CHECK_EQ(p.tenants.at[0].units, 8);
+    fixture_workload(&f, "w", "a")->memory_bytes = 300 * BH_GIB;
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK_STR(rejected_by(&p.tenants.at[0], BH_MECH_WHOLE, BH_TIER_CONTAINER), "BH-033");
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+TEST(a_profile_named_by_the_quota_is_cut)
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    struct bh_tenant *t = fixture_tenant(&f, "a", BH_TRUST_INTERNAL, "research");
+    *bh_vec_push(&t->quota.resources) =
+        (struct bh_amount){.resource = "nvidia.com/mig-3g.40gb", .milli = 2000};
+    (void)fixture_node(&f, "n1", "H100", 1);
+    CHECK_EQ(plan(&f, &p, 0)->mechanism, BH_MECH_MIG);
+    CHECK_STR(p.tenants.at[0].profile->name, "3g.40gb");
+    CHECK_EQ(p.tenants.at[0].units, 2);
+    CHECK_STR(rejected_by(&p.tenants.at[0], BH_MECH_TIMESLICE, BH_TIER_CONTAINER), "BH-031");
+    f.policy.tenants.at[0].quota.resources.at[0].milli = 3000;
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK(bh_str_starts(p.tenants.at[0].needed, "1 more H100-80GB-SXM GPU (2 guaranteed"));
+    f.policy.tenants.at[0].quota.resources.at[0].resource = "nvidia.com/mig-1g.18gb";
+    CHECK(!plan(&f, &p, 0)->possible);
+    CHECK(bh_str_starts(p.tenants.at[0].needed, "a GPU with MIG and profile 1g.18gb"));
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+TEST(outsiders_get_slices_at_least) /* R096 */
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    fixture_tenant(&f, "a", BH_TRUST_EXTERNAL, NULL)->domain = "corp";
+    fixture_tenant(&f, "b", BH_TRUST_PARTNER, NULL)->domain = "corp";
+    (void)fixture_node(&f, "n1", "H100", 1);
+    (void)plan(&f, &p, 0);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_EQ(p.tenants.at[i].mechanism, BH_MECH_MIG);
+        CHECK_EQ(p.tenants.at[i].tier, BH_TIER_CONTAINER);
+        CHECK_STR(rejected_by(&p.tenants.at[i], BH_MECH_FRACTIONAL, BH_TIER_CONTAINER), "BH-003");
+        CHECK_STR(rejected_by(&p.tenants.at[i], BH_MECH_MPS, BH_TIER_CONTAINER), "BH-003");
     }
-    CHECK(possible > ROUNDS / 2); /* both kinds were met */
-    CHECK(impossible > ROUNDS / 2);
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+TEST(batch_of_strangers_is_packed_in_vms)
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    (void)fixture_tenant(&f, "a", BH_TRUST_EXTERNAL, "batch");
+    (void)fixture_tenant(&f, "b", BH_TRUST_EXTERNAL, "research");
+    (void)fixture_node(&f, "n1", "H100", 1);
+    (void)plan(&f, &p, 0);
+    for (size_t i = 0; i < 2; i++) {
+        CHECK_EQ(p.tenants.at[i].mechanism, BH_MECH_MIG_VGPU);
+        CHECK_EQ(p.tenants.at[i].cost_ppm, 125000);
+    }
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+/* The same tenant with the class written and with the class it has by default. */
+static bool same_with_and_without_class(struct fixture *f, enum bh_mechanism m, enum bh_tier tier)
+{
+    struct bh_plan p = {.tenants = {.n = 0}};
+    bool same = true;
+    for (uint32_t line = 0; line < 2; line++) {
+        for (size_t i = 0; i < f->policy.tenants.n; i++)
+            f->policy.tenants.at[i].class_pos.line = line;
+        const struct bh_tenant_plan *t = plan(f, &p, 0);
+        same = same && t->possible && t->mechanism == m && t->tier == tier &&
+               t->quota_model == BH_QUOTA_HARD && (strstr(t->why, "BH-046") != NULL) == (line == 1);
+    }
+    bh_plan_fini(&p);
+    return same;
+}
+
+TEST(a_written_class_never_makes_a_promise_impossible)
+{
+    struct fixture f;
+    fixture_init(&f);
+    struct bh_tenant *t = fixture_tenant(&f, "a", BH_TRUST_INTERNAL, "research");
+    t->quota.has_model = true;
+    t->quota.model = BH_QUOTA_HARD;
+    t->regimes = 1u << BH_REGIME_HIPAA;
+    (void)fixture_node(&f, "n1", "H100", 1);
+    CHECK(same_with_and_without_class(&f, BH_MECH_MIG_VGPU, BH_TIER_VM));
+    f.policy.tenants.at[0].regimes = 0;
+    f.policy.tenants.at[0].operator_untrusted = true;
+    CHECK(same_with_and_without_class(&f, BH_MECH_WHOLE, BH_TIER_CVM));
+    t = &f.policy.tenants.at[0];
+    t->operator_untrusted = false;
+    t->trust = BH_TRUST_EXTERNAL;
+    t->slo.kind = BH_SLO_HARD;
+    t->quota.has_model = false;
+    (void)fixture_tenant(&f, "b", BH_TRUST_EXTERNAL, "research");
+    CHECK(same_with_and_without_class(&f, BH_MECH_MIG_VGPU, BH_TIER_VM));
+    f.fleet.nodes.at[0].gpus.at[0].model = bh_catalog_find("L40S");
+    f.policy.tenants.at[0].trust = BH_TRUST_INTERNAL;
+    CHECK(same_with_and_without_class(&f, BH_MECH_WHOLE, BH_TIER_CONTAINER));
+    fixture_fini(&f);
+}
+
+TEST(one_node_holds_a_vm_of_a_stranger_and_containers_of_a_team) /* BH-001, as lint sees it */
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    fixture_init(&f);
+    (void)fixture_tenant(&f, "acme", BH_TRUST_EXTERNAL, "serving");
+    (void)fixture_tenant(&f, "lab", BH_TRUST_INTERNAL, "research");
+    (void)fixture_pool(&f, "vms", BH_MECH_MIG_VGPU, BH_TIER_VM, "n1", "acme", NULL);
+    fixture_pool(&f, "dev", BH_MECH_TIMESLICE, BH_TIER_CONTAINER, "n1", "lab", NULL)->replicas = 4;
+    (void)fixture_node(&f, "n1", "H100", 2);
+    CHECK_EQ(plan(&f, &p, 0)->tier, BH_TIER_VM);
+    CHECK_EQ(p.tenants.at[1].tier, BH_TIER_CONTAINER);
+    CHECK(p.tenants.at[1].possible);
+    bh_plan_fini(&p);
+    fixture_fini(&f);
+}
+
+TEST(drivers_that_one_kernel_cannot_load_are_told)
+{
+    struct fixture f;
+    struct bh_plan p = {.tenants = {.n = 0}};
+    static const char *const wants[] = {"470", "580", "580.159.03"};
+    fixture_init(&f);
+    for (size_t i = 0; i < BH_COUNT_OF(wants); i++) {
+        struct bh_tenant *t = fixture_tenant(&f, wants[i], BH_TRUST_INTERNAL, NULL);
+        *bh_vec_push(&t->drivers) = (struct bh_text){.s = wants[i]};
+    }
+    (void)fixture_tenant(&f, "any", BH_TRUST_INTERNAL, NULL);
+    (void)plan(&f, &p, 0);
+    CHECK(strstr(p.tenants.at[0].why, "; tenant 580 needs another driver") != NULL);
+    CHECK(bh_str_ends(p.tenants.at[1].why, "separate nodes or a VM (BH-050)."));
+    CHECK(strstr(p.tenants.at[2].why, "BH-050") != NULL);
+    CHECK(strstr(p.tenants.at[3].why, "BH-050") == NULL);
+    f.policy.tenants.at[0].drivers.at[0].s = "580"; /* now one version suits all */
+    CHECK(strstr(plan(&f, &p, 0)->why, "BH-050") == NULL);
+    bh_plan_fini(&p);
+    fixture_fini(&f);
 }
 
 TEST(nobody_to_plan_for)

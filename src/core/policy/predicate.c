@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/policy/predicate.h"
 
+#include "base/str.h"
+#include "core/model/advisory.h"
+
 bool bh_mech_keeps_hard_slo(enum bh_mechanism m)
 {
     return m == BH_MECH_WHOLE || m == BH_MECH_MIG || m == BH_MECH_MIG_VGPU;
@@ -132,4 +135,16 @@ bool bh_class_accepts(const struct bh_class *c, enum bh_mechanism m, enum bh_quo
     /* One past the last model: the tenant names none and takes what the class has. */
     bool quota = q == BH_N_quota_model || set_has(c->quotas, q);
     return mechanism && quota && set_has(c->tiers, t);
+}
+
+bool bh_tenants_agree_on_driver(const struct bh_tenant *a, const struct bh_tenant *b)
+{
+    for (size_t i = 0; i < a->drivers.n; i++) {
+        for (size_t k = 0; k < b->drivers.n; k++) {
+            const char *x = a->drivers.at[i].s, *y = b->drivers.at[k].s;
+            if (bh_str_eq(x, y) || bh_version_accepts(x, y) || bh_version_accepts(y, x))
+                return true;
+        }
+    }
+    return !a->drivers.n || !b->drivers.n;
 }

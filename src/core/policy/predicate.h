@@ -30,4 +30,7 @@ const char *bh_mech_bounded_by(enum bh_mechanism m);
 /* Is a class happy with this combination? Zero sets accept anything; BH_N_quota_model: no model was named. */
 bool bh_class_accepts(const struct bh_class *c, enum bh_mechanism m, enum bh_quota_model q, enum bh_tier t);
 
+/* BH-050: is there a driver version both accept? Who names none accepts any. */
+bool bh_tenants_agree_on_driver(const struct bh_tenant *a, const struct bh_tenant *b);
+
 #endif

@@ -23,18 +23,18 @@ struct bh_lint;
 struct bh_rule {
     const char *id; /* `BH-020` */
     uint8_t severity, needs;
-    bool unwaivable; /* ‡ in the rule book */
-    bool extended;   /* + in the rule book */
+    bool unwaivable;       /* ‡ in the rule book */
+    bool extended;         /* + in the rule book */
     const char *title;     /* one line */
     const char *condition; /* when it speaks */
     const char *why;
-    const char *fix; /* in the policy's words */
-    const char *fix_kubernetes, *fix_slurm; /* in theirs, where it differs */
-    const char *unchecked; /* what is missing when it cannot be answered */
-    const char *const *refs; /* `R110`, `003`, `C08`, and the controls; NULL-terminated */
-    const char *const *controls; /* `SC-39` ... NULL-terminated */
+    const char *fix;                         /* in the policy's words */
+    const char *fix_kubernetes, *fix_slurm;  /* in theirs, where it differs */
+    const char *unchecked;                   /* what is missing when it cannot be answered */
+    const char *const *refs;                 /* `R110`, `003`, `C08`, and the controls; NULL-terminated */
+    const char *const *controls;             /* `SC-39` ... NULL-terminated */
     const char *fail_example, *pass_example; /* policy text; fixtures of the test suite */
-    void (*check)(struct bh_lint *l); /* NULL: only a live system can answer */
+    void (*check)(struct bh_lint *l);        /* NULL: only a live system can answer */
 };
 
 size_t bh_rule_count(void);

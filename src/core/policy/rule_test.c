@@ -41,7 +41,8 @@ TEST(the_book_is_complete)
 
 TEST(what_cannot_be_waived_is_what_the_book_says)
 {
-    static const char *const unwaivable[] = {"BH-001", "BH-002", "BH-009", "BH-020", "BH-072", "BH-076", "BH-090"};
+    static const char *const unwaivable[] = {"BH-001", "BH-002", "BH-009", "BH-020",
+                                             "BH-072", "BH-076", "BH-090"};
     size_t n = 0;
     for (size_t i = 0; i < bh_rule_count(); i++)
         n += bh_rule_at(i)->unwaivable;

@@ -28,6 +28,12 @@ static const char *assigned_domains(struct bh_lint *l, const struct bh_workload 
     return bh_naming_end(l, &names);
 }
 
+/* Pools with the same match share one list of GPUs, and so the answers about it. */
+static bool same_gpus(const struct bh_pool *a, const struct bh_pool *b)
+{
+    return a->gpus.n == b->gpus.n && a->gpus.at == b->gpus.at;
+}
+
 /* The most GPUs a pool has inside one fabric domain; 0: some GPU's domain is unknown. */
 static uint64_t largest_domain(const struct bh_lint *l, const struct bh_pool *pool)
 {
@@ -37,7 +43,7 @@ static uint64_t largest_domain(const struct bh_lint *l, const struct bh_pool *po
     bool known = pool->gpus.n > 0;
     for (size_t i = 0; known && i < pool->gpus.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[pool->gpus.at[i].node];
-        const char *fabric = bh_gpu_fabric(l, n->name, n->gpus.at[pool->gpus.at[i].gpu].index);
+        const char *fabric = bh_fleet_gpu_fabric(l, n, &n->gpus.at[pool->gpus.at[i].gpu]);
         if (!fabric) {
             known = false;
             break;
@@ -57,9 +63,13 @@ static uint64_t largest_domain(const struct bh_lint *l, const struct bh_pool *po
 
 BH_CHECK(040)
 {
+    if (l->fabrics_cut)
+        bh_unknown(l, "the `fabric` section names more GPUs than can be held against each other");
     uint64_t *largest = bh_alloc(l->p->pools.n, sizeof(*largest));
     for (size_t i = 0; l->fleet && i < l->p->pools.n; i++)
-        largest[i] = largest_domain(l, &l->p->pools.at[i]);
+        largest[i] = i && same_gpus(&l->p->pools.at[i], &l->p->pools.at[i - 1])
+                         ? largest[i - 1]
+                         : largest_domain(l, &l->p->pools.at[i]);
     for (size_t i = 0; i < l->p->workloads.n; i++) {
         const struct bh_workload *w = &l->p->workloads.at[i];
         if (w->allow_span)
@@ -70,10 +80,15 @@ BH_CHECK(040)
         if (n > 1) {
             s.cause = w->assigned.at[0].pos;
             bh_found(l, s, "Workload %s spans fabric domains %s.", w->name, names);
-        } else if (!w->assigned.n && w->pool != BH_NONE && largest[w->pool] && w->gpus_milli > largest[w->pool] * 1000) {
+        } else if (!w->assigned.n && w->pool != BH_NONE && largest[w->pool] &&
+                   w->gpus_milli > largest[w->pool] * 1000) {
             struct bh_unit_text want;
-            bh_found(l, s, "Workload %s spans fabric domains: it asks for %s GPUs, the largest domain of pool %s has %" PRIu64 ".",
-                     w->name, bh_count_format(w->gpus_milli, &want), l->p->pools.at[w->pool].name, largest[w->pool]);
+            bh_found(
+                l, s,
+                "Workload %s spans fabric domains: it asks for %s GPUs, the largest domain of pool %s has %" PRIu64
+                ".",
+                w->name, bh_count_format(w->gpus_milli, &want), l->p->pools.at[w->pool].name,
+                largest[w->pool]);
         }
     }
     free(largest);
@@ -85,9 +100,9 @@ struct fabric_use {
     const char *name;
     struct bh_pos pos;
     uint8_t mode;
-    uint32_t owner; /* tenant; BH_NONE: nobody's */
+    uint32_t owner;               /* tenant; BH_NONE: nobody's */
     struct bh_domains all, peers; /* peers: those whose mechanism leaves peer access open */
-    const char *node; /* the first GPU met, */
+    const char *node;             /* the first GPU met, */
     uint32_t index;
     bool several; /* and whether there is another: one GPU alone has no peer */
 };
@@ -98,7 +113,10 @@ struct fabric_walk {
     BH_VEC(struct fabric_use) uses;
     uint32_t pool;
     const struct bh_pool *at;
-    bool known; /* some fabric of the pool at hand is */
+    BH_VEC(uint32_t) met; /* the fabrics of the GPUs of `met_by`, each once */
+    const struct bh_pool *met_by;
+    bool elsewhere_too;                    /* it has GPUs outside the fabric being joined */
+    bool known;                            /* some fabric of the pool at hand is */
     struct bh_domains everyone, elsewhere; /* peers of all pools; of those whose fabric nobody names */
     const char *nowhere;                   /* the first such pool */
 };
@@ -109,8 +127,12 @@ static struct fabric_use *use_of(struct fabric_walk *w, const char *name, struct
     if (i == BH_MAP_NONE) {
         i = (uint32_t)w->uses.n;
         /* an NVSwitch or hive nobody configured is shared */
-        *bh_vec_push(&w->uses) = (struct fabric_use){
-            .name = name, .pos = pos, .mode = BH_FABRIC_SHARED, .owner = BH_NONE, .all = bh_domains_none, .peers = bh_domains_none};
+        *bh_vec_push(&w->uses) = (struct fabric_use){.name = name,
+                                                     .pos = pos,
+                                                     .mode = BH_FABRIC_SHARED,
+                                                     .owner = BH_NONE,
+                                                     .all = bh_domains_none,
+                                                     .peers = bh_domains_none};
     }
     return &w->uses.at[i];
 }
@@ -130,12 +152,15 @@ static bool has_peers(const struct bh_pool *pool)
     return !bh_mech_cuts_mig(m) && m != BH_MECH_VGPU;
 }
 
-/* A fabric with an owner is given to the owner alone where the pool holds the owner at all. */
+/*
+ * A fabric with an owner is given to the owner alone where the pool holds the owner and has GPUs elsewhere for
+ * its other tenants.
+ */
 static void pool_joins(struct fabric_walk *w, struct fabric_use *u)
 {
     const struct bh_policy *p = w->l->p;
     w->known = true;
-    if (u->owner != BH_NONE && pool_has_domain(p, w->at, p->tenants.at[u->owner].domain))
+    if (u->owner != BH_NONE && w->elsewhere_too && pool_has_domain(p, w->at, p->tenants.at[u->owner].domain))
         return;
     bh_domains_join(p, &u->all, &w->l->pool_domains[w->pool]);
     if (has_peers(w->at))
@@ -172,19 +197,41 @@ static void pool_joins_node(void *ctx, const char *node)
         pool_joins_at(w, node, w->at->match.gpus.at[i], w->at->pos);
 }
 
+/* The fabrics that a pool's GPUs of the fleet are in. */
+static void meet_fleet_gpus(struct fabric_walk *w)
+{
+    struct bh_map seen = {0};
+    w->met.n = 0;
+    w->met_by = w->at;
+    for (size_t k = 0; k < w->at->gpus.n; k++) {
+        const struct bh_fleet_node *n = &w->l->fleet->nodes.at[w->at->gpus.at[k].node];
+        const struct bh_gpu *g = &n->gpus.at[w->at->gpus.at[k].gpu];
+        const char *fabric = bh_fleet_gpu_fabric(w->l, n, g);
+        if (!fabric)
+            continue;
+        struct fabric_use *u = use_of(w, fabric, g->pos);
+        meet_gpu(w, u, n->name, g->index);
+        if (bh_map_add(&seen, fabric, 0) == BH_MAP_NONE)
+            *bh_vec_push(&w->met) = (uint32_t)(u - w->uses.at);
+    }
+    bh_map_fini(&seen);
+}
+
 static void walk_pool(struct fabric_walk *w)
 {
     if (w->l->fleet) {
-        for (size_t k = 0; k < w->at->gpus.n; k++) {
-            const struct bh_fleet_node *n = &w->l->fleet->nodes.at[w->at->gpus.at[k].node];
-            const struct bh_gpu *g = &n->gpus.at[w->at->gpus.at[k].gpu];
-            pool_joins_at(w, n->name, g->index, g->pos);
-        }
+        if (!w->met_by || !same_gpus(w->at, w->met_by))
+            meet_fleet_gpus(w);
+        w->elsewhere_too = w->met.n > 1;
+        for (size_t k = 0; k < w->met.n; k++)
+            pool_joins(w, &w->uses.at[w->met.at[k]]);
     } else if (w->at->match.fabric.s) {
         struct fabric_use *u = use_of(w, w->at->match.fabric.s, w->at->match.fabric.pos);
         u->several = true; /* how many it has is not written here */
+        w->elsewhere_too = false;
         pool_joins(w, u);
     } else if (w->l->p->fabrics.n) {
+        w->elsewhere_too = true; /* without a fleet nobody says where a pool ends */
         bh_pool_kernels(w->l, w->at, pool_joins_node, w);
     }
 }
@@ -205,6 +252,8 @@ BH_CHECK(041)
 {
     struct fabric_walk w = {.l = l, .everyone = bh_domains_none, .elsewhere = bh_domains_none};
     uint32_t x, y;
+    if (l->fabrics_cut)
+        bh_unknown(l, "the `fabric` section names more GPUs than can be held against each other");
     for (size_t i = 0; i < l->p->fabrics.n; i++) {
         const struct bh_fabric *f = &l->p->fabrics.at[i];
         struct fabric_use *u = use_of(&w, f->name, f->pos);
@@ -222,18 +271,22 @@ BH_CHECK(041)
         note_place(&w);
     }
     if (bh_domains_distrust(l->p, &w.elsewhere, &w.everyone, &x, &y))
-        bh_unknown(l, "the fabric of pool '%s' is not known (a `fabric` section or a fleet file would say)", w.nowhere);
+        bh_unknown(l, "the fabric of pool '%s' is not known (a `fabric` section or a fleet file would say)",
+                   w.nowhere);
     for (size_t i = 0; i < w.uses.n; i++) {
         const struct fabric_use *u = &w.uses.at[i];
         uint32_t a = u->all.any[0], b = u->all.any[1];
-        bool meet = u->mode == BH_FABRIC_PARTITIONED ? bh_domains_many(&u->all)
-                                                     : bh_domains_distrust(l->p, &u->peers, &u->peers, &a, &b);
+        bool meet = u->mode == BH_FABRIC_PARTITIONED
+                        ? bh_domains_many(&u->all)
+                        : bh_domains_distrust(l->p, &u->peers, &u->peers, &a, &b);
         if (meet && u->several)
             bh_found(l, (struct bh_subject){.kind = "fabric", .name = u->name, .pos = u->pos},
-                     "Tenants %s, %s can exchange data over %s.", l->p->tenants.at[a].name, l->p->tenants.at[b].name, u->name);
+                     "Tenants %s, %s can exchange data over %s.", l->p->tenants.at[a].name,
+                     l->p->tenants.at[b].name, u->name);
     }
     bh_map_fini(&w.by_name);
     bh_vec_fini(&w.uses);
+    bh_vec_fini(&w.met);
 }
 
 /* ---- BH-042 ---- */
@@ -277,7 +330,8 @@ BH_CHECK(042)
         const struct bh_pool *pool = &l->p->pools.at[w->pool];
         enum bh_mechanism m = bh_pool_effective(pool);
         if (bh_mech_cuts_mig(m) || m == BH_MECH_VGPU || leaves_pool(l, w))
-            bh_found(l, bh_about_workload(w), "NVLink required but pool %s cannot provide it to one tenant.", pool->name);
+            bh_found(l, bh_about_workload(w), "NVLink required but pool %s cannot provide it to one tenant.",
+                     pool->name);
     }
 }
 
@@ -288,7 +342,8 @@ struct drift {
     struct bh_pos pos;
 };
 
-static bool label_differs(struct bh_lint *l, const struct bh_keyed *label, const struct bh_gpu *g, struct drift *ret)
+static bool label_differs(struct bh_lint *l, const struct bh_keyed *label, const struct bh_gpu *g,
+                          struct drift *ret)
 {
     const char *k = label->key, *v = label->value;
     *ret = (struct drift){.label = k, .says = v, .pos = label->pos};
@@ -324,7 +379,8 @@ BH_CHECK(043)
             const struct bh_keyed *label = &n->labels.at[k];
             for (size_t g = 0; g < n->gpus.n && !drifted; g++)
                 drifted = label_differs(l, label, &n->gpus.at[g], &d);
-            if (!drifted && (bh_str_eq(label->key, "gpu-count") || bh_str_eq(label->key, "nvidia.com/gpu.count"))) {
+            if (!drifted &&
+                (bh_str_eq(label->key, "gpu-count") || bh_str_eq(label->key, "nvidia.com/gpu.count"))) {
                 const char *is = bh_arena_printf(&l->out->arena, "%zu", n->gpus.n);
                 drifted = !bh_str_eq(label->value, is);
                 d = (struct drift){label->key, label->value, is, label->pos};
@@ -346,8 +402,8 @@ BH_CHECK(044)
         const struct bh_pool *pool = &l->p->pools.at[i];
         bool seen[BH_N_pace] = {false};
         seen[pool->pace] = true;
-        BH_EACH(wi, &l->pool_workloads, i)
-        seen[l->p->workloads.at[*wi].pace] = true;
+        BH_EACH (wi, &l->pool_workloads, i)
+            seen[l->p->workloads.at[*wi].pace] = true;
         if (seen[BH_PACE_LONG] && seen[BH_PACE_BURSTY])
             bh_found(l, bh_about_pool(pool), "Pool %s mixes long-running and bursty work.", pool->name);
     }
@@ -360,17 +416,19 @@ BH_CHECK(046)
         const struct bh_class *c = t->class_pos.line ? bh_policy_class(l->p, t->class_name) : NULL;
         if (!c)
             continue;
-        BH_EACH(pi, &l->tenant_pools, i)
-        {
+        BH_EACH (pi, &l->tenant_pools, i) {
             const struct bh_pool *pool = &l->p->pools.at[*pi];
             /* a tenant that names no quota model takes whatever the class has */
-            enum bh_quota_model q = t->quota.has_model ? (enum bh_quota_model)t->quota.model : BH_N_quota_model;
-            if (bh_class_accepts(c, pool->mechanism, q, pool->tier) || bh_class_accepts(c, bh_pool_effective(pool), q, pool->tier))
+            enum bh_quota_model q =
+                t->quota.has_model ? (enum bh_quota_model)t->quota.model : BH_N_quota_model;
+            if (bh_class_accepts(c, pool->mechanism, q, pool->tier) ||
+                bh_class_accepts(c, bh_pool_effective(pool), q, pool->tier))
                 continue;
             struct bh_subject s = bh_about_tenant(t);
             s.cause = t->class_pos;
             bh_found(l, s, "Class %s is inconsistent: mechanism %s, quota %s, tier %s (pool %s).", c->name,
-                     bh_word(mechanism, pool->mechanism), t->quota.has_model ? bh_word(quota_model, t->quota.model) : "unset",
+                     bh_word(mechanism, pool->mechanism),
+                     t->quota.has_model ? bh_word(quota_model, t->quota.model) : "unset",
                      bh_word(tier, pool->tier), pool->name);
             break;
         }

@@ -9,18 +9,12 @@
 
 /* ---- BH-050: one kernel, one driver ---- */
 
-/* Is there a driver version both would accept? An empty list accepts any. */
-static bool drivers_agree(const struct bh_tenant *a, const struct bh_tenant *b)
+static bool same_drivers(const struct bh_tenant *a, const struct bh_tenant *b)
 {
-    if (!a->drivers.n || !b->drivers.n)
-        return true;
-    for (size_t i = 0; i < a->drivers.n; i++)
-        for (size_t k = 0; k < b->drivers.n; k++) {
-            const char *x = a->drivers.at[i].s, *y = b->drivers.at[k].s;
-            if (bh_str_eq(x, y) || bh_version_accepts(x, y) || bh_version_accepts(y, x))
-                return true;
-        }
-    return false;
+    bool same = a->drivers.n == b->drivers.n;
+    for (size_t i = 0; i < a->drivers.n && same; i++)
+        same = bh_str_eq(a->drivers.at[i].s, b->drivers.at[i].s);
+    return same;
 }
 
 enum { WISHES_MAX = 16 }; /* distinct driver lists remembered per kernel */
@@ -28,6 +22,7 @@ enum { WISHES_MAX = 16 }; /* distinct driver lists remembered per kernel */
 struct wishes {
     uint32_t tenant[WISHES_MAX];
     size_t n;
+    bool cut; /* there were more */
 };
 
 /* Remember the tenant's wish; a tenant that cannot agree with one remembered is returned in *ret. */
@@ -37,14 +32,16 @@ static bool wish(const struct bh_policy *p, struct wishes *w, uint32_t tenant, u
     bool new_list = true;
     for (size_t i = 0; i < w->n; i++) {
         const struct bh_tenant *u = &p->tenants.at[w->tenant[i]];
-        if (!drivers_agree(u, t)) {
+        if (!bh_tenants_agree_on_driver(u, t)) {
             *ret = w->tenant[i];
             return true;
         }
-        new_list = new_list && (u->drivers.n != t->drivers.n || !bh_str_eq(u->drivers.at[0].s, t->drivers.at[0].s));
+        new_list = new_list && !same_drivers(u, t);
     }
     if (new_list && w->n < WISHES_MAX)
         w->tenant[w->n++] = tenant;
+    else if (new_list)
+        w->cut = true;
     return false;
 }
 
@@ -101,11 +98,15 @@ BH_CHECK(050)
         m.mine = &mine;
         if (mine.n)
             bh_pool_kernels(l, pool, meet, &m);
+        if (mine.cut && !m.met)
+            bh_unknown(l, "the tenants of pool '%s' have too many different driver lists to compare",
+                       pool->name);
         if (!m.met)
             continue;
         const struct bh_tenant *a = &l->p->tenants.at[m.a], *b = &l->p->tenants.at[m.b];
-        bh_found(l, bh_about_pool(pool), "Tenants %s and %s need drivers %s and %s; one kernel loads one driver.", a->name,
-                 b->name, driver_names(l, a), driver_names(l, b));
+        bh_found(l, bh_about_pool(pool),
+                 "Tenants %s and %s need drivers %s and %s; one kernel loads one driver.", a->name, b->name,
+                 driver_names(l, a), driver_names(l, b));
     }
     bh_map_fini(&m.by_kernel);
     bh_vec_fini(&m.kernels);
@@ -187,11 +188,16 @@ static bool exposure_of(struct bh_lint *l, const struct bh_fleet_node *n, size_t
     if (!v)
         return false;
     if (bh_advisory_check(components[i].component, v, l->today, ret, NULL) != BH_OK) {
-        bh_unknown(l, "the %s version '%s' of node '%s' is no version number", components[i].label, v, n->name);
+        bh_unknown(l, "the %s version '%s' of node '%s' is no version number", components[i].label, v,
+                   n->name);
         return false;
     }
-    if (ret->unpatched_branch && !ret->n_open)
-        ret->worst = ret->oldest = unpatched_by(components[i].component, l->today);
+    const struct bh_advisory *newest =
+        ret->unpatched_branch ? unpatched_by(components[i].component, l->today) : NULL;
+    if (newest && (!ret->worst || newest->cvss_tenths > ret->worst->cvss_tenths))
+        ret->worst = newest;
+    if (newest && !ret->oldest)
+        ret->oldest = newest;
     return ret->worst != NULL;
 }
 
@@ -204,75 +210,110 @@ static void add_fix(struct bh_lint *l, struct bh_naming *fixes, size_t i, const 
 
 enum { CVSS_HIGH = 70 };
 
-/* One version of one component with a serious advisory open, and the nodes that run it. */
+/* One version of one component with a serious advisory open. Fleets run few versions, so each is looked up once. */
 struct affected {
     size_t component;
-    const char *version, *cve;
+    const char *version;
     struct bh_exposure open;
-    struct bh_naming nodes;
 };
 
-enum { AFFECTED_MAX = 8 }; /* versions told apart in one pool */
+struct affected_index {
+    BH_VEC(struct affected) versions;
+    struct bh_map by_version;                  /* `0 580.95.05` -> versions, or FINE */
+    uint32_t (*node)[BH_COUNT_OF(components)]; /* per node and component: versions, or FINE */
+};
 
-static void add_affected(struct bh_lint *l, struct affected *at, size_t *n, const struct bh_fleet_node *node)
+enum { FINE = UINT32_MAX - 1 };
+
+static uint32_t affected_version(struct bh_lint *l, struct affected_index *x, const struct bh_fleet_node *n,
+                                 size_t c)
 {
-    for (size_t c = 0; c < BH_COUNT_OF(components); c++) {
-        struct bh_exposure e;
-        if (!exposure_of(l, node, c, &e) || e.worst->cvss_tenths < CVSS_HIGH)
-            continue;
-        size_t i = 0;
-        while (i < *n && (at[i].component != c || !bh_str_eq(at[i].version, component_version(node, c))))
-            i++;
-        if (i == AFFECTED_MAX)
-            continue;
-        if (i == *n) {
-            at[(*n)++] = (struct affected){
-                .component = c, .version = component_version(node, c), .cve = e.worst->worst_cve, .open = e};
-            bh_naming_init(&at[i].nodes, 4);
-        }
-        bh_naming_add(&at[i].nodes, node->name);
+    const char *version = component_version(n, c);
+    struct bh_exposure e;
+    if (!version)
+        return FINE;
+    const char *key = bh_arena_printf(&l->out->arena, "%zu %s", c, version);
+    uint32_t known = bh_map_find(&x->by_version, key);
+    if (known != BH_MAP_NONE)
+        return known;
+    known = FINE;
+    if (exposure_of(l, n, c, &e) && e.worst->cvss_tenths >= CVSS_HIGH) {
+        known = (uint32_t)x->versions.n;
+        *bh_vec_push(&x->versions) = (struct affected){c, version, e};
     }
+    (void)bh_map_add(&x->by_version, key, known);
+    return known;
 }
 
-static void say_affected(struct bh_lint *l, const struct bh_pool *pool, struct affected *at, size_t n)
+/* The versions of a pool's nodes, each with the nodes that run it. */
+enum { AFFECTED_MAX = 8 };
+
+struct pool_affected {
+    uint32_t version[AFFECTED_MAX];
+    struct bh_naming nodes[AFFECTED_MAX];
+    size_t n;
+};
+
+static void add_affected(struct pool_affected *a, uint32_t version, const char *node)
+{
+    size_t i = 0;
+    while (i < a->n && a->version[i] != version)
+        i++;
+    if (i == AFFECTED_MAX)
+        return;
+    if (i == a->n) {
+        a->version[a->n++] = version;
+        bh_naming_init(&a->nodes[i], 4);
+    }
+    bh_naming_add(&a->nodes[i], node);
+}
+
+static void say_affected(struct bh_lint *l, const struct affected_index *x, const struct bh_pool *pool,
+                         struct pool_affected *a)
 {
     struct bh_naming says, fixes;
     bh_naming_init(&says, AFFECTED_MAX);
     bh_naming_init(&fixes, AFFECTED_MAX);
-    for (size_t i = 0; i < n; i++) {
-        const char *where = bh_naming_end(l, &at[i].nodes);
-        bh_naming_add(&says, bh_arena_printf(&l->out->arena, "%s %s is affected by %s (%s)", components[at[i].component].label,
-                                             at[i].version, at[i].cve, where));
-        add_fix(l, &fixes, at[i].component, &at[i].open);
+    for (size_t i = 0; i < a->n; i++) {
+        const struct affected *v = &x->versions.at[a->version[i]];
+        const char *where = bh_naming_end(l, &a->nodes[i]);
+        bh_naming_add(&says, bh_arena_printf(&l->out->arena, "%s %s is affected by %s (%s)",
+                                             components[v->component].label, v->version,
+                                             v->open.worst->worst_cve, where));
+        add_fix(l, &fixes, v->component, &v->open);
     }
     size_t n_fixes = fixes.n;
     const char *text = bh_naming_end(l, &says), *to = bh_naming_end(l, &fixes);
-    if (n)
+    if (a->n)
         bh_found_fix(l, bh_about_pool(pool),
-                     n_fixes ? bh_arena_printf(&l->out->arena, "Update to %s or later; until then cordon the nodes.", to)
+                     n_fixes ? bh_arena_printf(&l->out->arena,
+                                               "Update to %s or later; until then cordon the nodes.", to)
                              : l->rule->fix,
                      "%s.", text);
 }
 
 BH_CHECK(052)
 {
-    bool *many = bh_alloc(l->fleet->nodes.n, sizeof(*many));
-    for (uint32_t i = 0; i < l->fleet->nodes.n; i++) {
-        struct bh_domains here = bh_domains_none;
-        BH_EACH(pi, &l->node_pools, i)
-        bh_domains_join(l->p, &here, &l->pool_domains[*pi]);
-        many[i] = bh_domains_many(&here);
-    }
+    struct affected_index x = {0};
+    x.node = bh_alloc(l->fleet->nodes.n, sizeof(*x.node));
+    for (uint32_t i = 0; i < l->fleet->nodes.n; i++)
+        for (size_t c = 0; c < BH_COUNT_OF(components); c++)
+            x.node[i][c] = bh_domains_many(&l->node_use[i].domains)
+                               ? affected_version(l, &x, &l->fleet->nodes.at[i], c)
+                               : FINE;
     for (size_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        struct affected at[AFFECTED_MAX];
-        size_t n = 0;
+        struct pool_affected a = {.n = 0};
         for (size_t k = 0; k < pool->nodes.n; k++)
-            if (many[pool->nodes.at[k]])
-                add_affected(l, at, &n, &l->fleet->nodes.at[pool->nodes.at[k]]);
-        say_affected(l, pool, at, n);
+            for (size_t c = 0; c < BH_COUNT_OF(components); c++)
+                if (x.node[pool->nodes.at[k]][c] != FINE)
+                    add_affected(&a, x.node[pool->nodes.at[k]][c],
+                                 l->fleet->nodes.at[pool->nodes.at[k]].name);
+        say_affected(l, &x, pool, &a);
     }
-    free(many);
+    free(x.node);
+    bh_map_fini(&x.by_version);
+    bh_vec_fini(&x.versions);
 }
 
 enum { PATCH_DAYS = 30 };
@@ -288,30 +329,40 @@ BH_CHECK(053)
             struct bh_exposure e;
             if (!exposure_of(l, n, c, &e) || l->today - e.oldest->published_day <= PATCH_DAYS)
                 continue;
-            bh_naming_add(&says, bh_arena_printf(&l->out->arena, "%s %s: %d days behind (%s)%s", components[c].label,
-                                                 component_version(n, c), (int)(l->today - e.oldest->published_day),
-                                                 e.oldest->worst_cve,
-                                                 e.unpatched_branch ? ", on a branch that gets no more fixes" : ""));
+            bh_naming_add(&says,
+                          bh_arena_printf(&l->out->arena, "%s %s: %d days behind (%s)%s", components[c].label,
+                                          component_version(n, c), (int)(l->today - e.oldest->published_day),
+                                          e.oldest->worst_cve,
+                                          e.unpatched_branch ? ", on a branch that gets no more fixes" : ""));
             add_fix(l, &fixes, c, &e);
         }
         size_t n_says = says.n, n_fixes = fixes.n;
         const char *text = bh_naming_end(l, &says), *to = bh_naming_end(l, &fixes);
         if (n_says)
             bh_found_fix(l, bh_about_node(n),
-                         n_fixes ? bh_arena_printf(&l->out->arena, "Plan the update to %s or later.", to) : l->rule->fix,
+                         n_fixes ? bh_arena_printf(&l->out->arena, "Plan the update to %s or later.", to)
+                                 : l->rule->fix,
                          "%s.", text);
     }
 }
 
 /* ---- BH-055: clearing that does not happen ---- */
 
+/* `0`, `0x0`, `0x00000000`: parameters are written in either base. */
+static bool is_zero(const char *value)
+{
+    const char *p = bh_str_starts(value, "0x") || bh_str_starts(value, "0X") ? value + 2 : value;
+    return *p && p[strspn(p, "0")] == '\0';
+}
+
 /* The parameter itself, or inside the driver's RegistryDwords string. */
 static bool scrub_disabled(const struct bh_fleet_node *n, struct bh_pos *ret)
 {
     for (size_t i = 0; i < n->params.n; i++) {
         const struct bh_keyed *k = &n->params.at[i];
-        if ((bh_str_eq(k->key, "RMDisableScrubOnFree") && !bh_str_eq(k->value, "0")) ||
-            bh_mentions(k->value, "RMDisableScrubOnFree=1") || bh_mentions(k->value, "RMDisableScrubOnFree=0x1")) {
+        if ((bh_str_eq(k->key, "RMDisableScrubOnFree") && !is_zero(k->value)) ||
+            bh_mentions(k->value, "RMDisableScrubOnFree=1") ||
+            bh_mentions(k->value, "RMDisableScrubOnFree=0x1")) {
             *ret = k->pos;
             return true;
         }
@@ -357,7 +408,8 @@ BH_CHECK(055)
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
         struct bh_subject s = bh_about_node(n);
         if (scrub_disabled(n, &s.cause))
-            bh_found_fix(l, s, "Remove the module parameter: the driver then scrubs what is freed.", "Memory clearing on %s is off: RMDisableScrubOnFree is set.", n->name);
+            bh_found_fix(l, s, "Remove the module parameter: the driver then scrubs what is freed.",
+                         "Memory clearing on %s is off: RMDisableScrubOnFree is set.", n->name);
         else if (!n->params.n)
             bh_unknown(l, "the driver's module parameters on node '%s' are not known", n->name);
     }
@@ -383,78 +435,55 @@ BH_CHECK(056)
         size_t n_off = off.n;
         const char *names = bh_naming_end(l, &off);
         if (n_off)
-            bh_found(l, bh_about_pool(pool), "ECC off on %s: bit flips by a neighbour are not corrected (GPUHammer).", names);
+            bh_found(l, bh_about_pool(pool),
+                     "ECC off on %s: bit flips by a neighbour are not corrected (GPUHammer).", names);
     }
 }
 
 BH_CHECK(057)
 {
-    for (uint32_t i = 0; i < l->fleet->nodes.n; i++) {
+    for (size_t i = 0; i < l->fleet->nodes.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
-        bool for_vms = false, several = false;
-        BH_EACH(pi, &l->node_pools, i)
-        {
-            const struct bh_pool *pool = &l->p->pools.at[*pi];
-            if (pool->tier < BH_TIER_VM)
-                continue;
-            several = several || for_vms || pool->tenants.n > 1;
-            for_vms = true;
-        }
-        if (!for_vms)
+        const struct bh_node_use *u = &l->node_use[i];
+        if (u->vm_tenant == BH_NONE)
             continue;
         if (n->iommu == BH_FACT_NO)
-            bh_found(l, bh_about_node(n), "GPUs cannot be isolated by IOMMU on %s: the IOMMU is off.", n->name);
-        else if (several && n->acs == BH_FACT_NO)
-            bh_found(l, bh_about_node(n), "GPUs cannot be isolated by IOMMU on %s: ACS is off between VM tenants.", n->name);
-        else if (n->iommu == BH_FACT_UNKNOWN || (several && n->acs == BH_FACT_UNKNOWN))
+            bh_found(l, bh_about_node(n), "GPUs cannot be isolated by IOMMU on %s: the IOMMU is off.",
+                     n->name);
+        else if (u->vm_tenants && n->acs == BH_FACT_NO)
+            bh_found(l, bh_about_node(n),
+                     "GPUs cannot be isolated by IOMMU on %s: ACS is off between VM tenants.", n->name);
+        else if (n->iommu == BH_FACT_UNKNOWN || (u->vm_tenants && n->acs == BH_FACT_UNKNOWN))
             bh_unknown(l, "the IOMMU and ACS state of node '%s' is not known", n->name);
     }
 }
 
-/* The first regulated tenant that may run on the node, or NULL. */
-static const struct bh_tenant *regulated_on(const struct bh_lint *l, uint32_t node, const uint32_t *pool_regulated)
-{
-    BH_EACH(pi, &l->node_pools, node)
-    if (pool_regulated[*pi] != BH_NONE)
-        return &l->p->tenants.at[pool_regulated[*pi]];
-    return NULL;
-}
-
 BH_CHECK(058)
 {
-    uint32_t *regulated = bh_alloc(l->p->pools.n, sizeof(*regulated));
-    for (size_t i = 0; i < l->p->pools.n; i++) {
-        const struct bh_pool *pool = &l->p->pools.at[i];
-        regulated[i] = BH_NONE;
-        for (size_t k = 0; k < pool->tenants.n && regulated[i] == BH_NONE; k++)
-            if (l->p->tenants.at[pool->tenants.at[k]].regimes)
-                regulated[i] = pool->tenants.at[k];
-    }
-    for (uint32_t i = 0; i < l->fleet->nodes.n; i++) {
+    for (size_t i = 0; i < l->fleet->nodes.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
-        const struct bh_tenant *t = regulated_on(l, i, regulated);
-        if (t && n->secure_boot == BH_FACT_NO)
-            bh_found(l, bh_about_node(n), "Secure boot is off on %s: unsigned modules can load beside regulated tenant %s.",
+        if (l->node_use[i].regulated == BH_NONE)
+            continue;
+        const struct bh_tenant *t = &l->p->tenants.at[l->node_use[i].regulated];
+        if (n->secure_boot == BH_FACT_NO)
+            bh_found(l, bh_about_node(n),
+                     "Secure boot is off on %s: unsigned modules can load beside regulated tenant %s.",
                      n->name, t->name);
-        else if (t && n->secure_boot == BH_FACT_UNKNOWN)
+        else if (n->secure_boot == BH_FACT_UNKNOWN)
             bh_unknown(l, "the secure boot state of node '%s' is not known", n->name);
     }
-    free(regulated);
 }
 
 BH_CHECK(071)
 {
-    for (uint32_t i = 0; i < l->fleet->nodes.n; i++) {
+    for (size_t i = 0; i < l->fleet->nodes.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
-        bool shared = false;
-        BH_EACH(pi, &l->node_pools, i)
-        shared = shared || bh_pool_is_shared(&l->p->pools.at[*pi]);
-        if (!shared)
+        if (!l->node_use[i].shared)
             continue;
         const char *value = bh_keyed_find(n->params.at, n->params.n, "RmProfilingAdminOnly");
         if (!value)
             bh_unknown(l, "RmProfilingAdminOnly of node '%s' is not known", n->name);
-        else if (bh_str_eq(value, "0"))
+        else if (is_zero(value))
             bh_found(l, bh_about_node(n), "GPU performance counters open to tenants on %s.", n->name);
     }
 }

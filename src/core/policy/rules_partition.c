@@ -26,7 +26,8 @@ static const char *profile_names(struct bh_lint *l, const struct bh_gpu_model *m
  * The models a pool's partitions are held against. A pool that names none (a bare mig-parted layout) is held against
  * every model with MIG: what fits on none of them fits nowhere. A name the catalogue does not have assumes nothing.
  */
-static const struct bh_gpu_model *next_candidate(const struct bh_lint *l, uint32_t pool, const struct bh_gpu_model *after)
+static const struct bh_gpu_model *next_candidate(const struct bh_lint *l, uint32_t pool,
+                                                 const struct bh_gpu_model *after)
 {
     if (l->pool_models[pool] || l->p->pools.at[pool].match.model.s)
         return bh_pool_next_model(l, pool, after);
@@ -54,7 +55,8 @@ static const struct bh_gpu_model *model_lacking(const struct bh_lint *l, uint32_
     return lacking;
 }
 
-static void lacks(struct bh_lint *l, uint32_t i, const struct bh_gpu_model *m, const char *profile, struct bh_pos cause)
+static void lacks(struct bh_lint *l, uint32_t i, const struct bh_gpu_model *m, const char *profile,
+                  struct bh_pos cause)
 {
     const struct bh_pool *pool = &l->p->pools.at[i];
     struct bh_subject s = bh_about_pool(pool);
@@ -125,8 +127,9 @@ static void check_pool_profiles(struct bh_lint *l, uint32_t i)
 
 static struct bh_subject about_gpu(struct bh_lint *l, const struct bh_fleet_node *n, const struct bh_gpu *g)
 {
-    return (struct bh_subject){
-        .kind = "gpu", .name = bh_arena_printf(&l->out->arena, "%s:%" PRIu32, n->name, g->index), .pos = g->pos};
+    return (struct bh_subject){.kind = "gpu",
+                               .name = bh_arena_printf(&l->out->arena, "%s:%" PRIu32, n->name, g->index),
+                               .pos = g->pos};
 }
 
 /* ---- what a memory request takes, for BH-047 and BH-049 ---- */
@@ -189,9 +192,10 @@ BH_CHECK(047)
             continue;
         struct request r = take(l, w);
         if (r.model && !r.fit.profile && sizes_known(r.model))
-            bh_found_fix(l, bh_about_workload(w), "Ask for less memory, or allow a larger profile in the pool.",
-                         "Pool %s has no profile that holds %s on %s; it may cut %s.", l->p->pools.at[w->pool].name,
-                         bh_size_format(w->memory_bytes, &need), r.model->name, allowed_names(l, &r));
+            bh_found_fix(
+                l, bh_about_workload(w), "Ask for less memory, or allow a larger profile in the pool.",
+                "Pool %s has no profile that holds %s on %s; it may cut %s.", l->p->pools.at[w->pool].name,
+                bh_size_format(w->memory_bytes, &need), r.model->name, allowed_names(l, &r));
     }
     for (size_t i = 0; l->fleet && i < l->fleet->nodes.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
@@ -202,7 +206,8 @@ BH_CHECK(047)
                     continue;
                 struct bh_subject s = about_gpu(l, n, gpu);
                 s.cause = gpu->instances.at[k].pos;
-                bh_found(l, s, "%s has no profile %s; it has %s.", gpu->model->name, gpu->instances.at[k].profile,
+                bh_found(l, s, "%s has no profile %s; it has %s.", gpu->model->name,
+                         gpu->instances.at[k].profile,
                          bh_model_has_mig(gpu->model) ? profile_names(l, gpu->model) : "no MIG at all");
                 break;
             }
@@ -223,7 +228,8 @@ static const char *slice_names(struct bh_lint *l, uint16_t slices)
 }
 
 /* `3g.71gb x2, 1g.18gb`: equal neighbours are counted. */
-static const char *layout_text(struct bh_lint *l, const struct bh_mig_instance *at, size_t n, const bool *keep)
+static const char *layout_text(struct bh_lint *l, const struct bh_mig_instance *at, size_t n,
+                               const bool *keep)
 {
     struct bh_naming names;
     bh_naming_init(&names, BH_MIG_INSTANCES_MAX);
@@ -246,10 +252,12 @@ static void does_not_fit(struct bh_lint *l, struct bh_subject s, const struct bh
 {
     bool keep[BH_MIG_INSTANCES_MAX + 1] = {false};
     size_t kept = bh_mig_layout_trim(m, at, n, keep);
-    const char *fix = kept ? bh_arena_printf(&l->out->arena, "A layout that fits: %s.", layout_text(l, at, n, keep)) : l->rule->fix;
+    const char *fix =
+        kept ? bh_arena_printf(&l->out->arena, "A layout that fits: %s.", layout_text(l, at, n, keep))
+             : l->rule->fix;
     if (c->slices)
-        bh_found_fix(l, s, fix, "%s do not fit on %s: slices %s overlap.", layout_text(l, at, n, NULL), m->name,
-                     slice_names(l, c->slices));
+        bh_found_fix(l, s, fix, "%s do not fit on %s: slices %s overlap.", layout_text(l, at, n, NULL),
+                     m->name, slice_names(l, c->slices));
     else
         bh_found_fix(l, s, fix, "%s do not fit on %s: %s (%s).", layout_text(l, at, n, NULL), m->name,
                      strcmp(c->reason, "start") == 0   ? "no such placement"
@@ -259,7 +267,8 @@ static void does_not_fit(struct bh_lint *l, struct bh_subject s, const struct bh
 }
 
 /* The layout as instances on this model; false: it names a profile the model lacks (BH-047 says so). */
-static bool layout_on(const struct bh_pool *pool, const struct bh_gpu_model *m, struct bh_mig_instance *ret, size_t *ret_n)
+static bool layout_on(const struct bh_pool *pool, const struct bh_gpu_model *m, struct bh_mig_instance *ret,
+                      size_t *ret_n)
 {
     *ret_n = 0;
     for (size_t i = 0; i < pool->layout.n; i++) {

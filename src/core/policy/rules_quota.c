@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "base/units.h"
 
+#include <stdio.h>
+
 /* ---- quotas ---- */
 
 static bool bounds_gpus(const struct bh_quota *q)
@@ -18,8 +20,7 @@ BH_CHECK(030)
         const struct bh_tenant *t = &l->p->tenants.at[i];
         if (bounds_gpus(&t->quota))
             continue;
-        BH_EACH(pi, &l->tenant_pools, i)
-        {
+        BH_EACH (pi, &l->tenant_pools, i) {
             const struct bh_pool *pool = &l->p->pools.at[*pi];
             if (!bh_pool_is_shared(pool))
                 continue;
@@ -39,14 +40,18 @@ static bool quota_names(const struct bh_quota *q, const char *resource)
     return false;
 }
 
+struct resource_name {
+    char s[160];
+};
+
 /* The name under which an orchestrator sees one profile of a mixed pool: `+` is no legal character there. */
-static const char *mig_resource(struct bh_lint *l, const char *profile)
+static const char *mig_resource(struct resource_name *r, const char *profile)
 {
-    char *s = bh_arena_printf(&l->out->arena, "nvidia.com/mig-%s", profile);
-    for (char *p = s; *p; p++)
+    (void)snprintf(r->s, sizeof(r->s), "nvidia.com/mig-%.100s", profile);
+    for (char *p = r->s; *p; p++)
         if (*p == '+')
             *p = '.';
-    return s;
+    return r->s;
 }
 
 struct uncovered {
@@ -58,13 +63,16 @@ struct uncovered {
 
 static void want_covered(struct uncovered *u, const char *resource)
 {
-    if (!quota_names(u->quota, resource) && bh_map_add(&u->seen, resource, 0) == BH_MAP_NONE)
-        bh_naming_add(&u->names, resource);
+    if (quota_names(u->quota, resource) || bh_map_find(&u->seen, resource) != BH_MAP_NONE)
+        return;
+    (void)bh_map_add(&u->seen, bh_arena_str(&u->l->out->arena, resource), 0);
+    bh_naming_add(&u->names, resource);
 }
 
 static bool names_profile(const struct uncovered *u, const char *profile)
 {
-    return quota_names(u->quota, mig_resource(u->l, profile));
+    struct resource_name r;
+    return quota_names(u->quota, mig_resource(&r, profile));
 }
 
 /* A pool that does not say its strategy may show either name: a quota on the slices is believed. */
@@ -82,12 +90,13 @@ static bool names_a_slice(const struct uncovered *u, const struct bh_pool *pool)
 /* What a policy's pool shows an orchestrator when it names no resource itself. */
 static void want_usual_covered(struct uncovered *u, const struct bh_pool *pool)
 {
+    struct resource_name r;
     bool mig = bh_mech_cuts_mig(bh_pool_effective(pool));
     if (mig && pool->strategy == BH_STRATEGY_MIXED) {
         for (size_t i = 0; i < pool->profiles.n; i++)
-            want_covered(u, mig_resource(u->l, pool->profiles.at[i].s));
+            want_covered(u, mig_resource(&r, pool->profiles.at[i].s));
         for (size_t i = 0; i < pool->layout.n; i++)
-            want_covered(u, mig_resource(u->l, pool->layout.at[i].profile));
+            want_covered(u, mig_resource(&r, pool->layout.at[i].profile));
         return;
     }
     bool passed_to_vms = pool->mechanism == BH_MECH_VGPU || pool->mechanism == BH_MECH_MIG_VGPU;
@@ -112,7 +121,8 @@ static void want_pool_covered(struct uncovered *u, const struct bh_pool *pool)
 static bool covers_all_names(const struct bh_tenant *t)
 {
     const struct bh_quota *q = &t->quota;
-    return !q->resources.n || (t->source == BH_SOURCE_POLICY && (q->has_gpus || q->has_max || q->memory_bytes));
+    return !q->resources.n ||
+           (t->source == BH_SOURCE_POLICY && (q->has_gpus || q->has_max || q->memory_bytes));
 }
 
 BH_CHECK(031)
@@ -123,8 +133,8 @@ BH_CHECK(031)
             continue;
         struct uncovered u = {.l = l, .quota = &t->quota};
         bh_naming_init(&u.names, 6);
-        BH_EACH(pi, &l->tenant_pools, i)
-        want_pool_covered(&u, &l->p->pools.at[*pi]);
+        BH_EACH (pi, &l->tenant_pools, i)
+            want_pool_covered(&u, &l->p->pools.at[*pi]);
         size_t n = u.names.n;
         const char *names = bh_naming_end(l, &u.names);
         bh_map_fini(&u.seen);
@@ -169,7 +179,11 @@ BH_CHECK(032)
         for (size_t k = 0; k < t->quota.stated.n; k++) {
             const struct bh_stated *st = &t->quota.stated.at[k];
             uint64_t value = 0;
-            if (states_enforced(&t->quota, st->milli, &value))
+            /* "at least 2, at most 4" is right when one of its numbers is */
+            bool right = states_enforced(&t->quota, st->milli, &value);
+            for (size_t n = 0; n < st->n_also && !right; n++)
+                right = states_enforced(&t->quota, st->also[n], &value);
+            if (right)
                 continue;
             struct bh_subject s = bh_about_tenant(t);
             s.cause = st->pos;
@@ -183,6 +197,14 @@ BH_CHECK(032)
 /* ---- memory and compute caps on a shared GPU ---- */
 
 /* The smallest device a pool's work may land on; 0: unknown. */
+/* Caps that may meet on one GPU: replicas are per GPU, tenants and workloads spread over those the pool has. */
+static uint32_t caps_per_gpu(const struct bh_lint *l, uint32_t pool)
+{
+    const struct bh_pool *p = &l->p->pools.at[pool];
+    uint32_t clients = bh_pool_clients(l, pool);
+    return p->replicas || !p->gpus.n ? clients : (uint32_t)((clients + p->gpus.n - 1) / p->gpus.n);
+}
+
 static uint64_t device_memory(const struct bh_lint *l, uint32_t pool, const struct bh_gpu_model **ret_model)
 {
     uint64_t least = 0;
@@ -200,7 +222,8 @@ BH_CHECK(033)
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
         enum bh_mechanism m = bh_pool_effective(pool);
-        if (!pool->cap_memory_bytes || pool->oversubscribe || !bh_mech_is_soft(m) || m == BH_MECH_VGPU)
+        if (pool->copy_of || !pool->cap_memory_bytes || pool->oversubscribe || !bh_mech_is_soft(m) ||
+            m == BH_MECH_VGPU)
             continue;
         const struct bh_gpu_model *model = NULL;
         uint64_t total = device_memory(l, i, &model), sum;
@@ -208,14 +231,14 @@ BH_CHECK(033)
             bh_unknown(l, "the GPU model of pool '%s' is not known", pool->name);
             continue;
         }
-        if (__builtin_mul_overflow(pool->cap_memory_bytes, (uint64_t)bh_pool_clients(l, i), &sum))
+        if (__builtin_mul_overflow(pool->cap_memory_bytes, (uint64_t)caps_per_gpu(l, i), &sum))
             sum = UINT64_MAX;
         if (sum <= total)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->caps_pos;
-        bh_found(l, s, "Memory oversubscribed on %s: %s/%s (%u caps).", model->name, bh_size_format(sum, &sum_text),
-                 bh_size_format(total, &total_text), bh_pool_clients(l, i));
+        bh_found(l, s, "Memory oversubscribed on %s: %s/%s (%u caps).", model->name,
+                 bh_size_format(sum, &sum_text), bh_size_format(total, &total_text), caps_per_gpu(l, i));
     }
 }
 
@@ -225,42 +248,46 @@ BH_CHECK(034)
         const struct bh_pool *pool = &l->p->pools.at[i];
         enum bh_mechanism m = bh_pool_effective(pool);
         /* a fraction of unknown backing has no admission either */
-        bool unbounded = m == BH_MECH_TIMESLICE || m == BH_MECH_GATE || (m == BH_MECH_UNSET && pool->mechanism != m);
-        if (pool->cap_memory_bytes || !unbounded)
+        bool unbounded =
+            m == BH_MECH_TIMESLICE || m == BH_MECH_GATE || (m == BH_MECH_UNSET && pool->mechanism != m);
+        if (pool->copy_of || pool->cap_memory_bytes || !unbounded)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->caps_pos.line ? pool->caps_pos : pool->mechanism_pos;
         bh_found(l, s, "Any tenant can take all memory of %s.",
-                 pool->match.model.s ? pool->match.model.s : bh_arena_printf(&l->out->arena, "a GPU of pool %s", pool->name));
+                 pool->match.model.s ? pool->match.model.s
+                                     : bh_arena_printf(&l->out->arena, "a GPU of pool %s", pool->name));
     }
 }
 
 static bool has_env(const struct bh_workload *w, const char *name)
 {
-    return bh_keyed_find(w->env.at, w->env.n, name) != NULL;
+    const char *value = bh_keyed_find(w->env.at, w->env.n, name);
+    return value && *value;
 }
 
-/* NVIDIA's own per-client limits, as a workload's environment carries them. */
-static bool bounds_itself(const struct bh_workload *w)
+/* Both limits, each by the pool's caps or by the variable NVIDIA's MPS reads from the workload's environment. */
+static bool is_bounded(const struct bh_pool *pool, const struct bh_workload *w)
 {
-    return has_env(w, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") && has_env(w, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    bool compute = pool->cap_compute_ppm || has_env(w, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
+    bool memory = pool->cap_memory_bytes || has_env(w, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT");
+    return compute && memory;
 }
 
 BH_CHECK(035)
 {
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        if (bh_pool_effective(pool) != BH_MECH_MPS || pool->caps_by_plugin ||
+        if (bh_pool_effective(pool) != BH_MECH_MPS || pool->copy_of || pool->caps_by_plugin ||
             (pool->cap_memory_bytes && pool->cap_compute_ppm))
             continue;
         size_t n = 0, unbounded = 0;
         struct bh_naming names;
         bh_naming_init(&names, 6);
-        BH_EACH(wi, &l->pool_workloads, i)
-        {
+        BH_EACH (wi, &l->pool_workloads, i) {
             const struct bh_workload *w = &l->p->workloads.at[*wi];
             n++;
-            if (!bounds_itself(w)) {
+            if (!is_bounded(pool, w)) {
                 unbounded++;
                 bh_naming_add(&names, w->name);
             }
@@ -271,11 +298,13 @@ BH_CHECK(035)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->caps_pos;
-        const char *missing = pool->cap_memory_bytes   ? "no thread percentage"
+        const char *missing = pool->cap_memory_bytes  ? "no thread percentage"
                               : pool->cap_compute_ppm ? "no device-memory limit"
                                                       : "no thread percentage and no device-memory limit";
-        bh_found(l, s, "MPS client%s %s unbounded: %s.", unbounded > 1 ? "s" : "",
-                 bh_arena_printf(&l->out->arena, "%s %s", n ? who : "of any tenant", unbounded > 1 ? "are" : "is"), missing);
+        bh_found(
+            l, s, "MPS client%s %s unbounded: %s.", unbounded > 1 ? "s" : "",
+            bh_arena_printf(&l->out->arena, "%s %s", n ? who : "of any tenant", unbounded > 1 ? "are" : "is"),
+            missing);
     }
 }
 
@@ -292,8 +321,10 @@ BH_CHECK(036)
                 continue;
             struct bh_subject s = bh_about_pool(pool);
             s.cause = pool->caps_pos;
-            bh_found(l, s, "MPS shares oversubscribed (%u clients, %u %%) beside the SLO of %s; caps are ceilings, not reservations.",
-                     bh_pool_clients(l, i), (unsigned)(sum / 10000), t->name);
+            bh_found(
+                l, s,
+                "MPS shares oversubscribed (%u clients, %u %%) beside the SLO of %s; caps are ceilings, not reservations.",
+                bh_pool_clients(l, i), (unsigned)(sum / 10000), t->name);
             break;
         }
     }
@@ -320,7 +351,9 @@ BH_CHECK(037)
 {
     for (size_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        if ((pool->mechanism != BH_MECH_TIMESLICE && pool->mechanism != BH_MECH_FRACTIONAL) || !looks_whole(pool->resource))
+        if (pool->copy_of ||
+            (pool->mechanism != BH_MECH_TIMESLICE && pool->mechanism != BH_MECH_FRACTIONAL) ||
+            !looks_whole(pool->resource))
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->resource_pos;

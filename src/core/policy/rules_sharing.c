@@ -5,6 +5,8 @@
 #include "base/str.h"
 #include "core/policy/words.h"
 
+#include <inttypes.h>
+
 /* ---- BH-001: what meets on one kernel ---- */
 
 /* Every pool whose tenants run on the host's kernel, seen kernel by kernel. */
@@ -12,10 +14,13 @@ struct kernel_meeting {
     struct bh_lint *l;
     struct bh_map by_kernel; /* kernel -> index into kernels */
     BH_VEC(struct bh_domains) kernels;
-    const struct bh_domains *mine; /* of the pool being walked */
-    struct bh_map spoken;          /* kernels already found */
-    const char *first;             /* without a fleet: where the pool meets another; NULL: nowhere */
-    uint32_t a, b;                 /* the distrusting pair there */
+    const struct bh_pool *pool;    /* being walked */
+    const struct bh_domains *mine; /* of it */
+    struct bh_map by_nodes;        /* the list of nodes that pools of one match share -> index into walked */
+    BH_VEC(struct bh_domains) walked;
+    struct bh_map spoken; /* kernels already found */
+    const char *first;    /* without a fleet: where the pool meets another; NULL: nowhere */
+    uint32_t a, b;        /* the distrusting pair there */
 };
 
 static void share_kernel(struct bh_lint *l, struct bh_subject s, uint32_t a, uint32_t b, const char *kernel)
@@ -24,17 +29,19 @@ static void share_kernel(struct bh_lint *l, struct bh_subject s, uint32_t a, uin
     if (kernel)
         bh_found(l, s, "Tenants %s and %s do not trust each other but share kernel %s.", who, other, kernel);
     else
-        bh_found(l, s, "Tenants %s and %s do not trust each other but share a kernel in pool %s.", who, other, s.name);
+        bh_found(l, s, "Tenants %s and %s do not trust each other but share a kernel in pool %s.", who, other,
+                 s.name);
 }
 
-/* The first node of the fleet that runs this kernel. */
-static const struct bh_fleet_node *node_of(const struct bh_lint *l, const char *kernel)
+/* The first node of the pool at hand that runs this kernel. */
+static const struct bh_fleet_node *node_of(const struct kernel_meeting *m, const char *kernel)
 {
-    const struct bh_fleet_node *named = bh_fleet_find(l->fleet, kernel);
-    for (size_t i = 0; !named && i < l->fleet->nodes.n; i++)
-        if (bh_str_eq(l->fleet->nodes.at[i].kernel, kernel))
-            named = &l->fleet->nodes.at[i];
-    return named;
+    for (size_t i = 0; i < m->pool->nodes.n; i++) {
+        const struct bh_fleet_node *n = &m->l->fleet->nodes.at[m->pool->nodes.at[i]];
+        if (bh_str_eq(n->kernel, kernel))
+            return n;
+    }
+    return NULL;
 }
 
 /* Two pools meet here: with a fleet that is the node's finding, without one the later pool's. */
@@ -42,8 +49,9 @@ static void strangers_meet(struct kernel_meeting *m, const char *key, uint32_t a
 {
     if (bh_map_add(&m->spoken, key, 0) != BH_MAP_NONE)
         return;
-    if (m->l->fleet) {
-        share_kernel(m->l, bh_about_node(node_of(m->l, key)), a, b, key);
+    const struct bh_fleet_node *n = m->l->fleet ? node_of(m, key) : NULL;
+    if (n) {
+        share_kernel(m->l, bh_about_node(n), a, b, key);
     } else if (!m->first) {
         m->first = key;
         m->a = a;
@@ -64,6 +72,26 @@ static void meet(void *ctx, const char *kernel)
         strangers_meet(m, bh_arena_str(&m->l->out->arena, kernel), a, b);
     }
     bh_domains_join(m->l->p, &m->kernels.at[k], m->mine);
+}
+
+/*
+ * Thousands of pools may share one match. Where such a pool brings no trust domain that another of them has not
+ * brought, walking the same nodes again finds nothing new.
+ */
+static bool brings_nothing(struct kernel_meeting *m)
+{
+    if (!m->l->fleet)
+        return false;
+    const char *key = bh_arena_printf(&m->l->out->arena, "%" PRIxPTR " %zu", (uintptr_t)m->pool->nodes.at,
+                                      m->pool->nodes.n);
+    uint32_t g = bh_map_add(&m->by_nodes, key, (uint32_t)m->walked.n);
+    if (g == BH_MAP_NONE) {
+        *bh_vec_push(&m->walked) = *m->mine;
+        return false;
+    }
+    struct bh_domains before = m->walked.at[g];
+    bh_domains_join(m->l->p, &m->walked.at[g], m->mine);
+    return memcmp(&before, &m->walked.at[g], sizeof(before)) == 0;
 }
 
 /* With whole GPUs on one-GPU machines tenants of a pool never run side by side. */
@@ -91,24 +119,27 @@ static bool place_unknown(const struct bh_lint *l, const struct bh_pool *pool)
     return !l->fleet && !pool->match.nodes.n;
 }
 
-/* Says so where a meeting would matter: the tenants of some pool distrust those of another. */
+/* Says so where a meeting would matter: the tenants of two pools distrust each other and one's nodes are unknown. */
 static void strangers_somewhere(struct bh_lint *l)
 {
-    struct bh_domains placed = bh_domains_none, unplaced = bh_domains_none;
-    const struct bh_pool *where = NULL;
-    uint32_t a, b;
+    struct bh_domains all = bh_domains_none, unplaced = bh_domains_none;
     for (size_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
+        uint32_t a, b;
         if (!bh_tier_shares_kernel(pool->tier))
             continue;
         bool unknown = place_unknown(l, pool);
-        bh_domains_join(l->p, unknown ? &unplaced : &placed, &l->pool_domains[i]);
-        where = unknown && !where ? pool : where;
+        if (bh_domains_distrust(l->p, &l->pool_domains[i], unknown ? &all : &unplaced, &a, &b)) {
+            bh_unknown(
+                l,
+                "pool '%s' and another hold tenants who distrust each other, and not both say which nodes they use",
+                pool->name);
+            return;
+        }
+        bh_domains_join(l->p, &all, &l->pool_domains[i]);
+        if (unknown)
+            bh_domains_join(l->p, &unplaced, &l->pool_domains[i]);
     }
-    bh_domains_join(l->p, &placed, &unplaced);
-    if (where && bh_domains_distrust(l->p, &unplaced, &placed, &a, &b))
-        bh_unknown(l, "the nodes of pool '%s' are not known: tenants of other pools who distrust its own may share them",
-                   where->name);
 }
 
 BH_CHECK(001)
@@ -121,18 +152,22 @@ BH_CHECK(001)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->tier_pos;
+        m.pool = pool;
         m.mine = &l->pool_domains[i];
         m.first = NULL;
         uint32_t a, b;
         bool mixed = !one_gpu_each(l, pool) && bh_domains_distrust(l->p, m.mine, m.mine, &a, &b);
         if (mixed)
             share_kernel(l, s, a, b, a_node(l, pool));
-        bh_pool_kernels(l, pool, meet, &m);
+        if (!brings_nothing(&m))
+            bh_pool_kernels(l, pool, meet, &m);
         if (m.first && !mixed)
             share_kernel(l, s, m.a, m.b, m.first);
     }
     bh_map_fini(&m.by_kernel);
     bh_map_fini(&m.spoken);
+    bh_map_fini(&m.by_nodes);
+    bh_vec_fini(&m.walked);
     bh_vec_fini(&m.kernels);
 }
 
@@ -172,10 +207,11 @@ BH_CHECK(002)
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
         if (bh_pool_effective(pool) == BH_MECH_MPS && bh_domains_many(&l->pool_domains[i]))
-            bh_found(l, bh_about_pool(pool),
-                     "MPS pool %s mixes trust domains %s; a fault or stall of one client reaches all, and caches are "
-                     "shared.",
-                     pool->name, domain_names(l, pool));
+            bh_found(
+                l, bh_about_pool(pool),
+                "MPS pool %s mixes trust domains %s; a fault or stall of one client reaches all, and caches are "
+                "shared.",
+                pool->name, domain_names(l, pool));
     }
 }
 
@@ -183,12 +219,14 @@ BH_CHECK(003)
 {
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        const char *names = bh_pool_effective(pool) == BH_MECH_TIMESLICE ? foreign_names(l, pool, false) : NULL;
+        const char *names =
+            bh_pool_effective(pool) == BH_MECH_TIMESLICE ? foreign_names(l, pool, false) : NULL;
         if (!names)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->mechanism_pos;
-        bh_found(l, s, "Time-slicing gives untrusted %s no memory-capacity, cache or fault separation.", names);
+        bh_found(l, s, "Time-slicing gives untrusted %s no memory-capacity, cache or fault separation.",
+                 names);
     }
 }
 
@@ -200,7 +238,8 @@ BH_CHECK(004)
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->mechanism_pos;
-        bh_found(l, s, "Fractional pool %s names no backing primitive; its isolation is unknown.", pool->name);
+        bh_found(l, s, "Fractional pool %s names no backing primitive; its isolation is unknown.",
+                 pool->name);
     }
 }
 
@@ -215,19 +254,21 @@ static bool claims_security(const struct bh_pool *pool)
     uint32_t asked = 1u << BH_CLAIM_SECURITY_BOUNDARY | 1u << BH_CLAIM_CONFIDENTIAL;
     if (pool->claims & asked)
         return true;
-    return bh_claims(pool->description, "security boundary") || bh_claims(pool->description, "security-boundary") ||
-           bh_claims(pool->description, "confidential");
+    return bh_claims(pool->description, "security boundary") ||
+           bh_claims(pool->description, "security-boundary") || bh_claims(pool->description, "confidential");
 }
 
 BH_CHECK(005)
 {
     for (size_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        if (pool->tier >= BH_TIER_VM || !bounds_only_performance(bh_pool_effective(pool)) || !claims_security(pool))
+        if (pool->tier >= BH_TIER_VM || !bounds_only_performance(bh_pool_effective(pool)) ||
+            !claims_security(pool))
             continue;
         struct bh_subject s = bh_about_pool(pool);
         s.cause = pool->description_pos;
-        bh_found(l, s, "%s is a QoS boundary, not a confidentiality boundary.", bh_word(mechanism, pool->mechanism));
+        bh_found(l, s, "%s is a QoS boundary, not a confidentiality boundary.",
+                 bh_word(mechanism, pool->mechanism));
     }
 }
 
@@ -237,15 +278,16 @@ BH_CHECK(006)
         const struct bh_tenant *t = &l->p->tenants.at[i];
         if (!t->operator_untrusted)
             continue;
-        BH_EACH(pi, &l->tenant_pools, i)
-        {
+        BH_EACH (pi, &l->tenant_pools, i) {
             const struct bh_pool *pool = &l->p->pools.at[*pi];
             if (pool->tier == BH_TIER_CVM)
                 continue;
             struct bh_subject s = bh_about_tenant(t);
             s.cause = pool->tier_pos;
-            bh_found(l, s, "Tenant %s excludes the operator from trust; tier %s of pool %s lets the host read its memory.",
-                     t->name, bh_word(tier, pool->tier), pool->name);
+            bh_found(
+                l, s,
+                "Tenant %s excludes the operator from trust; tier %s of pool %s lets the host read its memory.",
+                t->name, bh_word(tier, pool->tier), pool->name);
             break;
         }
     }
@@ -257,8 +299,7 @@ BH_CHECK(008)
         const struct bh_tenant *t = &l->p->tenants.at[i];
         if (!t->regimes)
             continue;
-        BH_EACH(pi, &l->tenant_pools, i)
-        {
+        BH_EACH (pi, &l->tenant_pools, i) {
             const struct bh_pool *pool = &l->p->pools.at[*pi];
             if (bh_mech_fits_regulated(bh_pool_effective(pool)))
                 continue;
@@ -270,12 +311,32 @@ BH_CHECK(008)
 }
 
 /* `1c.3g.71gb`: a compute instance inside a GPU instance, which others may share. */
-static const struct bh_text *compute_instance(const struct bh_pool *pool)
+static bool is_compute_instance(const char *profile)
 {
+    const char *p = profile;
+    while (bh_is_digit(*p))
+        p++;
+    return p > profile && p[0] == 'c' && p[1] == '.';
+}
+
+static const char *compute_instance(const struct bh_pool *pool, struct bh_pos *ret_pos)
+{
+    static const char mig[] = "nvidia.com/mig-";
     for (size_t i = 0; i < pool->profiles.n; i++) {
-        const char *s = pool->profiles.at[i].s;
-        if (bh_is_digit(s[0]) && s[1] == 'c' && s[2] == '.')
-            return &pool->profiles.at[i];
+        *ret_pos = pool->profiles.at[i].pos;
+        if (is_compute_instance(pool->profiles.at[i].s))
+            return pool->profiles.at[i].s;
+    }
+    for (size_t i = 0; i < pool->layout.n; i++) {
+        *ret_pos = pool->layout.at[i].pos;
+        if (is_compute_instance(pool->layout.at[i].profile))
+            return pool->layout.at[i].profile;
+    }
+    for (size_t i = 0; i < pool->exposes.n; i++) {
+        *ret_pos = pool->exposes.at[i].pos;
+        if (bh_str_starts(pool->exposes.at[i].s, mig) &&
+            is_compute_instance(pool->exposes.at[i].s + strlen(mig)))
+            return pool->exposes.at[i].s + strlen(mig);
     }
     return NULL;
 }
@@ -284,14 +345,13 @@ BH_CHECK(009)
 {
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        const struct bh_text *ci = compute_instance(pool);
+        struct bh_subject s = bh_about_pool(pool);
+        const char *ci = compute_instance(pool, &s.cause);
         if (!ci || !bh_mech_cuts_mig(bh_pool_effective(pool)) || !bh_domains_many(&l->pool_domains[i]))
             continue;
         const uint32_t *two = l->pool_domains[i].any;
-        struct bh_subject s = bh_about_pool(pool);
-        s.cause = ci->pos;
         bh_found(l, s, "Tenants %s, %s share GPU instance %s: same L2, memory bandwidth and memory pool.",
-                 l->p->tenants.at[two[0]].name, l->p->tenants.at[two[1]].name, ci->s + 3);
+                 l->p->tenants.at[two[0]].name, l->p->tenants.at[two[1]].name, strchr(ci, '.') + 1);
     }
 }
 
@@ -301,13 +361,13 @@ BH_CHECK(010)
         const struct bh_tenant *t = &l->p->tenants.at[i];
         if (!bh_str_eq(t->class_name, "sovereign") && !bh_str_eq(t->class_name, "classified"))
             continue;
-        BH_EACH(pi, &l->tenant_pools, i)
-        {
+        BH_EACH (pi, &l->tenant_pools, i) {
             const struct bh_pool *pool = &l->p->pools.at[*pi];
             if (!bh_tier_shares_kernel(pool->tier))
                 continue;
-            bh_found(l, bh_about_tenant(t), "Namespace isolation is soft: %s tenant %s runs in tier %s of pool %s.",
-                     t->class_name, t->name, bh_word(tier, pool->tier), pool->name);
+            bh_found(l, bh_about_tenant(t),
+                     "Namespace isolation is soft: %s tenant %s runs in tier %s of pool %s.", t->class_name,
+                     t->name, bh_word(tier, pool->tier), pool->name);
             break;
         }
     }
@@ -319,10 +379,11 @@ BH_CHECK(011)
         const struct bh_pool *pool = &l->p->pools.at[i];
         const char *names = bh_pool_effective(pool) == BH_MECH_VGPU ? foreign_names(l, pool, true) : NULL;
         if (names)
-            bh_found(l, bh_about_pool(pool),
-                     "Time-sliced vGPU shares SMs, caches and power in turns; only the framebuffer is partitioned "
-                     "(external %s).",
-                     names);
+            bh_found(
+                l, bh_about_pool(pool),
+                "Time-sliced vGPU shares SMs, caches and power in turns; only the framebuffer is partitioned "
+                "(external %s).",
+                names);
     }
 }
 
@@ -333,11 +394,17 @@ BH_CHECK(012)
         /* where the model has no MIG there is nothing to disclose: BH-047 speaks */
         if (!bh_mech_cuts_mig(bh_pool_effective(pool)) || (pool->model && !bh_model_has_mig(pool->model)))
             continue;
-        const char *where = pool->match.model.s ? pool->match.model.s : pool->model ? pool->model->name : pool->name;
-        bh_found(l, bh_about_pool(pool),
-                 "Shared under MIG on %s: PCIe link, clocks, power budget, thermals, driver, firmware; published "
-                 "cross-instance timing channels exist.",
-                 where);
+        /* a layout that no node of the cluster chose is cut nowhere */
+        if (pool->source != BH_SOURCE_POLICY && !pool->tenants.n)
+            continue;
+        const char *where = pool->match.model.s ? pool->match.model.s
+                            : pool->model       ? pool->model->name
+                                                : pool->name;
+        bh_found(
+            l, bh_about_pool(pool),
+            "Shared under MIG on %s: PCIe link, clocks, power budget, thermals, driver, firmware; published "
+            "cross-instance timing channels exist.",
+            where);
     }
 }
 

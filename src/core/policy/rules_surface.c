@@ -36,7 +36,8 @@ static bool is_instance_cap(const char *name)
 {
     uint64_t minor;
     return bh_str_starts(name, "nvidia-caps/nvidia-cap") &&
-           bh_uint_parse(name + strlen("nvidia-caps/nvidia-cap"), 1u << 20, &minor, NULL) == BH_OK && minor > 2;
+           bh_uint_parse(name + strlen("nvidia-caps/nvidia-cap"), 1u << 20, &minor, NULL) == BH_OK &&
+           minor > 2;
 }
 
 static bool foreign_device(const struct bh_workload *w, const char *path)
@@ -51,33 +52,94 @@ static bool foreign_device(const struct bh_workload *w, const char *path)
     return !is_own_gpu(w, name + strlen("nvidia"));
 }
 
-/* An MPS pipe belongs to the pool's own server only where the pool is an MPS pool and is named by the path. */
+/* The pool that a component of the path is named after, or BH_NONE. */
+static uint32_t pool_in_path(const struct bh_policy *p, const char *path)
+{
+    char name[64];
+    while (*path) {
+        size_t n = strcspn(path, "/");
+        if (n && n < sizeof(name)) {
+            memcpy(name, path, n);
+            name[n] = '\0';
+            uint32_t pool = bh_map_find(&p->pool_by_name, name);
+            if (pool != BH_MAP_NONE)
+                return pool;
+        }
+        path += n + (path[n] == '/');
+    }
+    return BH_NONE;
+}
+
+/* An MPS pipe is a workload's own where its pool is an MPS pool and the path names no other pool. */
 static bool foreign_pipe(const struct bh_lint *l, const struct bh_workload *w, const char *path)
 {
     if (!strstr(path, "nvidia-mps") && !strstr(path, "/mps/") && !bh_str_ends(path, "/mps"))
         return false;
     if (w->pool == BH_NONE || bh_pool_effective(&l->p->pools.at[w->pool]) != BH_MECH_MPS)
         return true;
-    for (size_t i = 0; i < l->p->pools.n; i++)
-        if (i != w->pool && bh_pool_effective(&l->p->pools.at[i]) == BH_MECH_MPS && bh_mentions(path, l->p->pools.at[i].name) &&
-            !bh_mentions(path, l->p->pools.at[w->pool].name))
-            return true;
-    return false;
+    uint32_t named = pool_in_path(l->p, path);
+    return named != BH_NONE && named != w->pool;
 }
 
 static bool dangerous_mount(const char *path)
 {
-    static const char *const whole[] = {"/", "/dev", "/dev/", "/proc", "/sys", "/run", "/var/run"};
+    static const char *const whole[] = {"/",    "/dev",       "/dev/dri", "/proc",    "/sys",
+                                        "/run", "/var/run",   "/var",     "/var/lib", "/var/lib/kubelet",
+                                        "/etc", "/run/nvidia"};
     for (size_t i = 0; i < BH_COUNT_OF(whole); i++)
         if (strcmp(path, whole[i]) == 0)
             return true;
-    return bh_str_ends(path, "/docker.sock") || bh_str_ends(path, "/containerd.sock") || bh_str_ends(path, "/crio.sock");
+    return bh_str_ends(path, "/docker.sock") || bh_str_ends(path, "/containerd.sock") ||
+           bh_str_ends(path, "/crio.sock") || bh_str_starts(path, "/dev/dri/");
+}
+
+enum { PATH_SHOWN = 512 };
+
+/* `//dev/./nvidia0/` is /dev/nvidia0: what a path means, not how it is spelt. `..` cannot be resolved and stays. */
+static const char *plain_path(const char *path, char *out)
+{
+    size_t n = 0;
+    while (*path && n + 2 < PATH_SHOWN) {
+        size_t len = strcspn(path, "/");
+        if (len && !(len == 1 && *path == '.')) {
+            out[n++] = '/';
+            for (size_t i = 0; i < len && n + 2 < PATH_SHOWN; i++)
+                out[n++] = path[i];
+        }
+        path += len + (path[len] == '/');
+    }
+    if (!n)
+        out[n++] = '/';
+    out[n] = '\0';
+    return out;
+}
+
+static bool is_foreign(const struct bh_lint *l, const struct bh_workload *w, const char *written)
+{
+    char out[PATH_SHOWN];
+    const char *path = plain_path(written, out);
+    return dangerous_mount(path) || foreign_device(w, path) || foreign_pipe(l, w, path) ||
+           strstr(path, "/..");
+}
+
+/* Adds what of these paths is not its own, each once. */
+static void reach_paths(struct bh_lint *l, const struct bh_workload *w, const bh_text_vec *paths,
+                        struct bh_map *seen, struct bh_naming *names, struct bh_pos *ret_cause)
+{
+    for (size_t i = 0; i < paths->n; i++) {
+        const struct bh_text *p = &paths->at[i];
+        if (!is_foreign(l, w, p->s) || bh_map_add(seen, p->s, 0) != BH_MAP_NONE)
+            continue;
+        bh_naming_add(names, p->s);
+        *ret_cause = ret_cause->line ? *ret_cause : p->pos;
+    }
 }
 
 /* Everything it can reach; *ret_cause: the first line that says so. */
 static const char *reach(struct bh_lint *l, const struct bh_workload *w, struct bh_pos *ret_cause)
 {
     struct bh_naming names;
+    struct bh_map seen = {0};
     bh_naming_init(&names, 6);
     if (w->privileged)
         bh_naming_add(&names, "the host (privileged)");
@@ -85,20 +147,9 @@ static const char *reach(struct bh_lint *l, const struct bh_workload *w, struct 
         bh_naming_add(&names, "the host's processes (hostPID)");
     if (w->host_ipc)
         bh_naming_add(&names, "the host's shared memory (hostIPC)");
-    for (size_t i = 0; i < w->devices.n; i++) {
-        const struct bh_text *d = &w->devices.at[i];
-        if (!foreign_device(w, d->s) && !foreign_pipe(l, w, d->s))
-            continue;
-        bh_naming_add(&names, d->s);
-        *ret_cause = ret_cause->line ? *ret_cause : d->pos;
-    }
-    for (size_t i = 0; i < w->mounts.n; i++) {
-        const struct bh_text *m = &w->mounts.at[i];
-        if (!dangerous_mount(m->s) && !foreign_device(w, m->s) && !foreign_pipe(l, w, m->s))
-            continue;
-        bh_naming_add(&names, m->s);
-        *ret_cause = ret_cause->line ? *ret_cause : m->pos;
-    }
+    reach_paths(l, w, &w->devices, &seen, &names, ret_cause);
+    reach_paths(l, w, &w->mounts, &seen, &names, ret_cause);
+    bh_map_fini(&seen);
     size_t n = names.n;
     const char *text = bh_naming_end(l, &names);
     return n ? text : NULL;
@@ -125,7 +176,7 @@ BH_CHECK(073)
         s.cause = t->network.pos;
         bool open = t->network.policy != BH_NET_DEFAULT_DENY, rdma = t->network.rdma == BH_RDMA_OPEN;
         if (t->source == BH_SOURCE_KUBERNETES && t->network.policy == BH_NET_UNSET && !rdma)
-            bh_unknown(l, "the manifests hold neither pods nor network policies of namespace '%s'", t->name);
+            bh_unknown(l, "the files hold no network policies to judge namespace '%s' by", t->name);
         else if (open && rdma)
             bh_found(l, s, "Tenant %s network open and RDMA not segmented.", t->name);
         else if (open)
@@ -139,7 +190,8 @@ BH_CHECK(074)
 {
     for (size_t i = 0; i < l->p->tenants.n; i++)
         if (!l->p->tenants.at[i].storage.quota_bytes)
-            bh_found(l, bh_about_tenant(&l->p->tenants.at[i]), "No storage quota for %s.", l->p->tenants.at[i].name);
+            bh_found(l, bh_about_tenant(&l->p->tenants.at[i]), "No storage quota for %s.",
+                     l->p->tenants.at[i].name);
 }
 
 /* ---- BH-075: separation of duties ---- */
@@ -165,7 +217,7 @@ BH_CHECK(075)
     struct bh_map operators = {0}, approvers = {0};
     for (uint32_t i = 0; i < l->p->roles.n; i++)
         if (l->p->roles.at[i].role == BH_ROLE_OPERATOR)
-            (void)bh_map_add(&operators, l->p->roles.at[i].subject, i);
+            (void)bh_map_add(&operators, person(l->p->roles.at[i].subject), i);
     for (uint32_t i = 0; i < l->p->waivers.n; i++)
         if (l->p->waivers.at[i].approver)
             (void)bh_map_add(&approvers, person(l->p->waivers.at[i].approver), i);
@@ -173,11 +225,13 @@ BH_CHECK(075)
         const struct bh_role_binding *r = &l->p->roles.at[i];
         if (!is_tenant_role(r))
             continue;
-        if (bh_map_find(&operators, r->subject) != BH_MAP_NONE)
-            bh_found(l, about_role(r), "Separation of duties missing for partitions, quotas and policy: %s is operator and %s.",
+        if (bh_map_find(&operators, person(r->subject)) != BH_MAP_NONE)
+            bh_found(l, about_role(r),
+                     "Separation of duties missing for partitions, quotas and policy: %s is operator and %s.",
                      r->subject, bh_word(role, r->role));
         else if (bh_map_find(&approvers, person(r->subject)) != BH_MAP_NONE)
-            bh_found(l, about_role(r), "Separation of duties missing for waivers: %s approves them and is %s.", r->subject,
+            bh_found(l, about_role(r),
+                     "Separation of duties missing for waivers: %s approves them and is %s.", r->subject,
                      bh_word(role, r->role));
     }
     bh_map_fini(&operators);
@@ -195,7 +249,8 @@ static struct bh_subject about_audit(const struct bh_lint *l)
 /* Classes nobody needs to keep: everything else that is left out is a hole. */
 static bool may_be_excluded(const char *class_name)
 {
-    static const char *const fine[] = {"metrics", "debug", "heartbeat", "health", "scrape", "read", "list", "watch"};
+    static const char *const fine[] = {"metrics", "debug", "heartbeat", "health",
+                                       "scrape",  "read",  "list",      "watch"};
     for (size_t i = 0; i < BH_COUNT_OF(fine); i++)
         if (bh_str_eq_nocase(class_name, fine[i]))
             return true;
@@ -231,8 +286,8 @@ BH_CHECK(077)
     uint64_t days = l->p->audit.retention_ms / 86400000;
     for (size_t i = 0; i < BH_COUNT_OF(kept); i++)
         if (regimes >> kept[i].regime & 1 && days < kept[i].days) {
-            bh_found(l, about_audit(l), "Retention %" PRIu64 " d below %s (%u d).", days, bh_word(regime, kept[i].regime),
-                     kept[i].days);
+            bh_found(l, about_audit(l), "Retention %" PRIu64 " d below %s (%u d).", days,
+                     bh_word(regime, kept[i].regime), kept[i].days);
             return;
         }
 }
@@ -242,8 +297,9 @@ BH_CHECK(077)
 /* The phrase of a description that no evidence can support, or NULL. */
 static const char *overclaim(const char *text)
 {
-    static const char *const plain[] = {"full isolation", "fully isolated", "complete isolation", "completely isolated",
-                                        "perfect isolation", "total isolation", "secure"};
+    static const char *const plain[] = {
+        "full isolation",  "fully isolated", "complete isolation", "completely isolated", "perfect isolation",
+        "total isolation", "secure"};
     static const char *const negative[] = {"no side channels", "no side-channels", "no side channel",
                                            "free of side channels", "without side channels"};
     for (size_t i = 0; i < BH_COUNT_OF(plain); i++)
@@ -288,7 +344,8 @@ BH_CHECK(081)
         if (w->image.s)
             bh_found(l, s, "Image %s not approved for GPU use.", w->image.s);
         else
-            bh_found(l, s, "Workload %s names no image; tenant %s allows approved ones only.", w->name, t->name);
+            bh_found(l, s, "Workload %s names no image; tenant %s allows approved ones only.", w->name,
+                     t->name);
     }
 }
 
@@ -296,7 +353,8 @@ BH_CHECK(082)
 {
     for (size_t i = 0; i < l->p->tenants.n; i++)
         if (!l->p->tenants.at[i].cost_center)
-            bh_found(l, bh_about_tenant(&l->p->tenants.at[i]), "Usage of %s cannot be charged.", l->p->tenants.at[i].name);
+            bh_found(l, bh_about_tenant(&l->p->tenants.at[i]), "Usage of %s cannot be charged.",
+                     l->p->tenants.at[i].name);
 }
 
 static bool sells_fractions(const struct bh_policy *p)

@@ -449,15 +449,19 @@ static unsigned retention_days(uint32_t regimes)
 static void write_rest(const struct draft *d)
 {
     char name[32];
+    bh_buf_str(d->out,
+               "# Who may do what. Nobody is operator and tenant at once.\n"
+               "roles:\n"
+               "  - {subject: \"group:platform\", role: operator} # changes pools, quotas and this file\n"
+               "  - {subject: \"group:audit\", role: auditor} # reads everything, changes nothing\n");
+    for (size_t i = 0; i < tenant_count(d, &d->rows[0]); i++) {
+        (void)tenant_name(d, &d->rows[0], i, name, sizeof(name));
+        bh_buf_printf(d->out, "  - {subject: \"group:%s\", role: tenant-admin, tenant: %s}\n", name, name);
+    }
     bh_buf_printf(d->out,
-                  "# Who may do what. Nobody is operator and tenant at once.\n"
-                  "roles:\n"
-                  "  - {subject: \"group:platform\", role: operator} # changes pools, quotas and this file\n"
-                  "  - {subject: \"group:audit\", role: auditor} # reads everything, changes nothing\n"
-                  "  - {subject: \"group:%s\", role: tenant-admin, tenant: %s}\n\n"
-                  "# What is recorded, and for how long.\n"
+                  "\n# What is recorded, and for how long.\n"
                   "audit: {enabled: true, retention: %ud}\n",
-                  tenant_name(d, &d->rows[0], 0, name, sizeof(name)), name, retention_days(d->s->regimes));
+                  retention_days(d->s->regimes));
 }
 
 /* The name goes between quotes in a file: only what a product name is made of. */

@@ -93,6 +93,8 @@ TEST(customers_get_slices_in_virtual_machines)
     CHECK(strstr(text, "mechanism: mig-vgpu") != NULL);
     CHECK(strstr(text, "layout: {1g.18gb: 7}") != NULL);
     CHECK(strstr(text, "tenants: [customer-a, customer-b]") != NULL);
+    CHECK(strstr(text, "{subject: \"group:customer-a\", role: tenant-admin, tenant: customer-a}") != NULL);
+    CHECK(strstr(text, "{subject: \"group:customer-b\", role: tenant-admin, tenant: customer-b}") != NULL);
     /* ... on nodes that the team's containers do not touch. */
     CHECK(strstr(text, "nodes: \"gpu-[01-02]\"") != NULL);
     CHECK(strstr(text, "nodes: \"gpu-[03-04]\"") != NULL);

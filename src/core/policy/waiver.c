@@ -26,82 +26,64 @@ enum bh_waiver_state bh_waiver_state(const struct bh_waiver *w, int32_t today)
 }
 
 /*
- * Waivers against findings. Most scopes are a subject written out and are looked up; a pattern is held
- * against every finding. Findings of one rule and subject are chained through `next`.
+ * Waivers against findings, which are sorted by rule and subject for it: a scope is a stretch of them, and
+ * even a pattern is held only against those that begin as it does.
  */
-struct waiver_index {
-    struct bh_arena arena;
-    struct bh_map by_subject; /* `BH-082 tenant:lab` -> finding */
-    uint32_t *next;
-};
-
-static const char *place(struct bh_arena *a, const struct bh_rule *rule, const char *subject)
+static int by_rule_and_subject(const void *pa, const void *pb)
 {
-    return bh_arena_printf(a, "%s %s", rule->id, subject);
+    const struct bh_finding *a = *(struct bh_finding *const *)pa, *b = *(struct bh_finding *const *)pb;
+    int c = strcmp(a->rule->id, b->rule->id);
+    return c ? c : strcmp(a->subject, b->subject);
 }
 
-static void index_init(struct waiver_index *x, const struct bh_report *r)
+/* Does the finding stand before those of this rule whose subjects begin with the first n bytes of scope? */
+static bool stands_before(const struct bh_finding *f, const struct bh_rule *rule, const char *scope, size_t n)
 {
-    *x = (struct waiver_index){0};
-    x->next = bh_alloc(r->findings.n, sizeof(*x->next));
-    for (uint32_t i = 0; i < r->findings.n; i++) {
-        const struct bh_finding *f = &r->findings.at[i];
-        uint32_t first = bh_map_add(&x->by_subject, place(&x->arena, f->rule, f->subject), i);
-        x->next[i] = first == BH_MAP_NONE ? BH_NONE : x->next[first];
-        if (first != BH_MAP_NONE)
-            x->next[first] = i;
-    }
-}
-
-static void index_fini(struct waiver_index *x)
-{
-    bh_map_fini(&x->by_subject);
-    bh_arena_fini(&x->arena);
-    free(x->next);
-}
-
-/* Sign one finding off, unless somebody did already. */
-static void sign(struct bh_finding *f, const struct bh_waiver *w)
-{
-    if (f->waived)
-        return;
-    f->waived = true;
-    f->waived_by = w->approver;
+    int c = strcmp(f->rule->id, rule->id);
+    return c ? c < 0 : strncmp(f->subject, scope, n) < 0;
 }
 
 /* Applies a waiver that is in force; false: there was nothing for it. */
-static bool apply(struct bh_lint *l, struct waiver_index *x, const struct bh_waiver *w)
+static bool apply(struct bh_finding **sorted, size_t n_sorted, const struct bh_waiver *w)
 {
     const struct bh_rule *rule = bh_rule_find(w->rule);
+    size_t fixed = strcspn(w->scope, "*?"), lo = 0, hi = n_sorted;
     bool matched = false;
-    if (!strpbrk(w->scope, "*?")) {
-        uint32_t i = bh_map_find(&x->by_subject, place(&x->arena, rule, w->scope));
-        for (; i != BH_NONE; i = x->next[i]) {
-            sign(&l->out->findings.at[i], w);
-            matched = true;
-        }
-        return matched;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (stands_before(sorted[mid], rule, w->scope, fixed))
+            lo = mid + 1;
+        else
+            hi = mid;
     }
-    for (size_t i = 0; i < l->out->findings.n; i++) {
-        struct bh_finding *f = &l->out->findings.at[i];
-        if (f->rule != rule || !bh_str_glob(w->scope, f->subject))
+    for (; lo < n_sorted; lo++) {
+        struct bh_finding *f = sorted[lo];
+        if (f->rule != rule || strncmp(f->subject, w->scope, fixed) != 0)
+            break;
+        if (!bh_str_glob(w->scope, f->subject))
             continue;
-        sign(f, w);
         matched = true;
+        if (!f->waived) {
+            f->waived = true;
+            f->waived_by = w->approver;
+        }
     }
     return matched;
 }
 
 void bh_waivers_apply(struct bh_lint *l)
 {
-    struct waiver_index x;
-    index_init(&x, l->out);
+    size_t n = l->out->findings.n;
+    struct bh_finding **sorted = bh_alloc(n, sizeof(*sorted));
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = &l->out->findings.at[i];
+    qsort(sorted, n, sizeof(*sorted), by_rule_and_subject);
     l->waiver_idle = bh_alloc(l->p->waivers.n, sizeof(*l->waiver_idle));
     for (size_t i = 0; i < l->p->waivers.n; i++) {
         const struct bh_waiver *w = &l->p->waivers.at[i];
-        l->waiver_idle[i] = bh_waiver_state(w, l->today) == BH_WAIVER_VALID && !apply(l, &x, w);
+        l->waiver_idle[i] = bh_waiver_state(w, l->today) == BH_WAIVER_VALID && !apply(sorted, n, w);
     }
-    index_fini(&x);
+    free(sorted);
 }
 
 /* `BH-039`, and from the second waiver of a rule on `BH-039@pool:dev`, so that each is a subject of its own. */
@@ -156,7 +138,8 @@ BH_CHECK(091)
         const struct bh_waiver *w = &l->p->waivers.at[i];
         switch (bh_waiver_state(w, l->today)) {
         case BH_WAIVER_NO_RULE:
-            bh_found_fix(l, about(l, &seen, w), "Name a rule that exists (`bulkhead explain` lists them), or remove the waiver.",
+            bh_found_fix(l, about(l, &seen, w),
+                         "Name a rule that exists (`bulkhead explain` lists them), or remove the waiver.",
                          "Waiver names rule %s, which does not exist.", w->rule ? w->rule : "(none)");
             break;
         case BH_WAIVER_EXPIRED:
@@ -166,8 +149,10 @@ BH_CHECK(091)
         case BH_WAIVER_VALID:
             /* what could not be checked may well be what the waiver is for */
             if (l->waiver_idle[i] && !was_unchecked(l, bh_rule_find(w->rule)))
-                bh_found_fix(l, about(l, &seen, w), "Correct the scope (a finding's subject, or a pattern of it), or remove the waiver.",
-                             "Waiver of %s for %s matches nothing.", w->rule, w->scope);
+                bh_found_fix(
+                    l, about(l, &seen, w),
+                    "Correct the scope (a finding's subject, or a pattern of it), or remove the waiver.",
+                    "Waiver of %s for %s matches nothing.", w->rule, w->scope);
             break;
         case BH_WAIVER_FORBIDDEN:
         case BH_WAIVER_UNSIGNED:

@@ -9,11 +9,11 @@ enum { TODAY = 20000 };
 static void waive(struct world *w, const char *rule, const char *scope, const char *approver, int32_t expires)
 {
     *bh_vec_push(&w->policy.waivers) = (struct bh_waiver){.pos = next_line(w),
-                                                           .rule = rule,
-                                                           .scope = scope,
-                                                           .approver = approver,
-                                                           .has_expiry = expires != 0,
-                                                           .expires_day = expires};
+                                                          .rule = rule,
+                                                          .scope = scope,
+                                                          .approver = approver,
+                                                          .has_expiry = expires != 0,
+                                                          .expires_day = expires};
 }
 
 /* Two tenants without a cost centre: two BH-082 to waive. */

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cmd_fleet.c - this machine as a fleet file.
+ *
+ * What the driver and the kernel say becomes the model that lint and plan judge. A fact that could not be had is
+ * left out, and a comment says why, so that nobody takes silence for a no.
+ */
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/save.h"
+#include "conf/fleet_write.h"
+#include "gpu/gpu.h"
+#include "host/platform.h"
+
+#include <inttypes.h>
+
+enum { OPT_OUT, OPT_NAME, OPT_FORCE };
+enum { FILE_MAX = 16 << 20, PROFILE_START_MAX = 15 };
+
+static const struct bh_opt opts[] = {
+    [OPT_OUT] = {"out", 0, BH_OPT_FILE, "FILE", NULL, "write there instead of standard output"},
+    [OPT_NAME] = {"name", 0, BH_OPT_TEXT, "NODE", NULL, "the node's name (default: the host's)"},
+    [OPT_FORCE] = {"force", 0, BH_OPT_FLAG, NULL, NULL, "replace FILE when it exists"},
+    {0},
+};
+
+struct export
+{
+    const struct bh_gpu_snapshot *s;
+    const struct bh_platform *p;
+    struct bh_fleet fleet;
+    bh_remarks head, unknown;
+};
+
+static void missing(struct export *x, const char *what, const char *why)
+{
+    *bh_vec_push(&x->unknown) =
+        bh_arena_printf(&x->fleet.arena, "%s: not known: %s", what, why ? why : "no reason was given");
+}
+
+/* Letters, digits, `.`, `_` and `-`, as the fleet file takes it. */
+static const char *node_name(struct export *x, const char *name)
+{
+    char *s = bh_arena_str(&x->fleet.arena, name);
+    for (char *c = s; *c; c++)
+        if (!bh_is_alpha(*c) && !bh_is_digit(*c) && !strchr("._-", *c))
+            *c = '-';
+    return *s ? s : "node";
+}
+
+static uint8_t fact_of(struct export *x, const char *what, struct bh_platform_fact f)
+{
+    if (f.known == BH_KNOWN_NOT)
+        missing(x, what, f.why);
+    else if (f.known == BH_KNOWN_NO && f.why)
+        *bh_vec_push(&x->unknown) = bh_arena_printf(&x->fleet.arena, "%s: false: %s", what, f.why);
+    return f.known == BH_KNOWN_NOT ? BH_FACT_UNKNOWN : f.known == BH_KNOWN_YES ? BH_FACT_YES : BH_FACT_NO;
+}
+
+static uint8_t ecc_of(struct export *x)
+{
+    uint8_t all = x->s->devices.n ? BH_FACT_YES : BH_FACT_UNKNOWN;
+    const char *why = "there is no GPU";
+    for (size_t i = 0; i < x->s->devices.n; i++) {
+        const struct bh_reading r = x->s->devices.at[i].ecc_mode;
+        if (!r.why && r.v == 0)
+            return BH_FACT_NO;
+        if (r.why) {
+            all = BH_FACT_UNKNOWN;
+            why = r.why;
+        }
+    }
+    if (all == BH_FACT_UNKNOWN)
+        missing(x, "ecc", why);
+    return all;
+}
+
+static void add_params(struct export *x, struct bh_fleet_node *n)
+{
+    /* Those that decide something about tenants; the driver has many more. */
+    static const char *const wanted[] = {"RmProfilingAdminOnly", "CreateImexChannel0", "ImexChannelCount",
+                                         "DeviceFileMode",       "ModifyDeviceFiles",  "RegistryDwords"};
+    if (x->p->params_why)
+        missing(x, "params", x->p->params_why);
+    for (size_t w = 0; w < BH_COUNT_OF(wanted); w++)
+        for (size_t i = 0; i < x->p->params.n; i++)
+            if (bh_str_eq(x->p->params.at[i].key, wanted[w]) && *x->p->params.at[i].value) {
+                *bh_vec_push(&n->params) =
+                    (struct bh_keyed){.key = wanted[w], .value = x->p->params.at[i].value};
+                break;
+            }
+}
+
+static void add_instances(struct export *x, const struct bh_gpu_device *d, struct bh_gpu *g)
+{
+    for (size_t i = 0; i < d->instances.n; i++) {
+        const struct bh_gpu_instance *at = &d->instances.at[i];
+        /* Compute instances of one GPU instance are one partition. */
+        if (!at->profile || (i && d->instances.at[i - 1].gi == at->gi))
+            continue;
+        bool placed = !at->start.why && at->start.v <= PROFILE_START_MAX;
+        *bh_vec_push(&g->instances) =
+            (struct bh_found_instance){.profile = at->profile, .start = placed ? (int8_t)at->start.v : -1};
+    }
+    if (d->mig_mode.why && d->model && bh_model_has_mig(d->model))
+        missing(x, bh_arena_printf(&x->fleet.arena, "mig of GPU %" PRIu32, d->index), d->mig_mode.why);
+}
+
+/* Domains are numbered on each node; the node's name keeps those of two nodes apart. */
+static const char *fabric_of(struct export *x, const struct bh_gpu_device *d, const char *node)
+{
+    if (d->fabric_key)
+        return d->fabric_key;
+    return d->domain ? bh_arena_printf(&x->fleet.arena, "%s-%s", node, d->domain) : NULL;
+}
+
+/* A uuid that a GPU before it bears too names neither. */
+static const char *uuid_of(struct export *x, const struct bh_gpu_device *d)
+{
+    for (const struct bh_gpu_device *e = x->s->devices.at; e < d; e++)
+        if (d->uuid && bh_str_eq(e->uuid, d->uuid)) {
+            missing(x, bh_arena_printf(&x->fleet.arena, "uuid of GPU %" PRIu32, d->index),
+                    "the driver gives it to two GPUs");
+            return NULL;
+        }
+    return d->uuid;
+}
+
+static void add_gpus(struct export *x, struct bh_fleet_node *n)
+{
+    for (size_t i = 0; i < x->s->devices.n; i++) {
+        const struct bh_gpu_device *d = &x->s->devices.at[i];
+        if (!d->alive || (!d->model && !d->name)) {
+            *bh_vec_push(&x->unknown) =
+                bh_arena_printf(&x->fleet.arena, "GPU %" PRIu32 " is left out: %s", d->index,
+                                d->trouble ? d->trouble : "the driver does not say what it is");
+            continue;
+        }
+        struct bh_gpu *g = bh_vec_push(&n->gpus);
+        *g = (struct bh_gpu){.uuid = uuid_of(x, d),
+                             .model_name = d->model ? d->model->name : d->name,
+                             .fabric = fabric_of(x, d, n->name),
+                             .index = d->index,
+                             .numa = d->numa};
+        if (!d->mig_mode.why)
+            g->mig_enabled = d->mig_mode.v ? BH_FACT_YES : BH_FACT_NO;
+        add_instances(x, d, g);
+    }
+}
+
+static void add_head(struct export *x)
+{
+    struct bh_arena *a = &x->fleet.arena;
+    const struct bh_platform *p = x->p;
+    if (x->s->simulated)
+        *bh_vec_push(&x->head) =
+            bh_arena_printf(a, "simulated: the GPUs are those of %s, and not real", x->s->library);
+    if (p->root)
+        *bh_vec_push(&x->head) =
+            bh_arena_printf(a, "simulated: the machine's own facts were read below %s", p->root);
+    *bh_vec_push(&x->head) = "Written by `bulkhead fleet export`. Facts that are left out are unknown.";
+    *bh_vec_push(&x->head) = bh_arena_printf(
+        a, "kernel %s, lockdown %s, cgroup %s", p->kernel.text ? p->kernel.text : "unknown",
+        p->lockdown.text ? p->lockdown.text : "unknown", p->cgroup.text ? p->cgroup.text : "unknown");
+}
+
+static void build(struct export *x, const char *name)
+{
+    struct bh_fleet_node *n = bh_vec_push(&x->fleet.nodes);
+    add_head(x);
+    *n = (struct bh_fleet_node){.name = node_name(x, name                  ? name
+                                                     : x->p->hostname.text ? x->p->hostname.text
+                                                                           : "node")};
+    n->kernel = n->name;
+    n->driver = x->s->driver ? x->s->driver : x->p->driver.text;
+    if (!n->driver)
+        missing(x, "driver", x->p->driver.why);
+    if (x->s->driver && x->p->driver.text && !bh_str_eq(x->s->driver, x->p->driver.text))
+        *bh_vec_push(&x->unknown) =
+            bh_arena_printf(&x->fleet.arena, "the library says driver %s, the kernel module %s", x->s->driver,
+                            x->p->driver.text);
+    n->toolkit = x->p->toolkit.text;
+    if (!n->toolkit)
+        missing(x, "toolkit", x->p->toolkit.why);
+    *bh_vec_push(&x->unknown) =
+        "operator, vgpuManager, site, labels: no file of this machine tells them; add them by hand";
+    n->iommu = fact_of(x, "iommu", x->p->iommu);
+    n->acs = fact_of(x, "acs", x->p->acs);
+    n->secure_boot = fact_of(x, "secureBoot", x->p->secure_boot);
+    n->ecc = ecc_of(x);
+    add_params(x, n);
+    add_gpus(x, n);
+}
+
+static int save(struct bh_cli *cli, const struct bh_buf *text, struct bh_err *err)
+{
+    const char *path = cli->value[OPT_OUT];
+    if (!path || bh_str_eq(path, "-")) {
+        bh_buf_add(&cli->out, bh_buf_text(text), text->n);
+        return BH_OK;
+    }
+    int rc = bh_file_save(path, bh_buf_text(text), text->n, cli->value[OPT_FORCE] != NULL, err);
+    if (rc < 0)
+        return rc;
+    struct bh_buf word;
+    bh_buf_init(&word, 1u << 16);
+    bh_text_shell(&word, path);
+    bh_buf_str(&cli->hint, "wrote ");
+    bh_text_add(&cli->hint, path);
+    bh_buf_str(&cli->hint, "\n");
+    bh_cli_next(cli, "bulkhead lint policy.yaml --fleet %s", bh_buf_text(&word));
+    bh_buf_fini(&word);
+    return BH_OK;
+}
+
+static int export(struct bh_cli *cli, const struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    BH_VEC(const char *) pci = {0};
+    struct bh_platform p;
+    struct bh_buf text;
+    struct export x = {.s = s, .p = &p};
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (s->devices.at[i].pci)
+            *bh_vec_push(&pci) = s->devices.at[i].pci;
+    bh_platform_read(&p, pci.at, pci.n);
+    build(&x, cli->value[OPT_NAME]);
+    bh_buf_init(&text, FILE_MAX);
+    bh_fleet_write(&text, &x.fleet, &x.head, &x.unknown);
+    int rc = text.full ? bh_fail(err, BH_TOO_LARGE, "the fleet file would pass %d bytes", FILE_MAX)
+                       : save(cli, &text, err);
+    bh_buf_fini(&text);
+    bh_fleet_fini(&x.fleet);
+    bh_vec_fini(&x.head);
+    bh_vec_fini(&x.unknown);
+    bh_platform_fini(&p);
+    bh_vec_fini(&pci);
+    return rc;
+}
+
+static int run(struct bh_cli *cli)
+{
+    struct bh_gpu_snapshot s;
+    struct bh_err err;
+    if (!bh_str_eq(cli->operands[0], "export")) {
+        (void)bh_fail(&err, BH_USAGE, "fleet has no '%.60s'; there is export", cli->operands[0]);
+        return bh_cli_fail(cli, &err);
+    }
+    int rc = bh_gpu_read(&bh_gpu_nvml, &s, &err);
+    if (rc == BH_OK) {
+        rc = export(cli, &s, &err);
+        bh_gpu_snapshot_fini(&s);
+    }
+    return rc < 0 ? bh_cli_fail(cli, &err) : BH_EXIT_OK;
+}
+
+const struct bh_cmd bh_cmd_fleet = {
+    .name = "fleet",
+    .summary = "write this machine down as a fleet file",
+    .operands = "export",
+    .operand_kind = BH_OPERAND_NONE,
+    .min_operands = 1,
+    .max_operands = 1,
+    .examples = "bulkhead fleet export                       to standard output\n"
+                "bulkhead fleet export --out fleet.yaml      to a file, for lint and plan\n"
+                "bulkhead fleet export --name gpu-01         under another name than the host's\n",
+    .text =
+        "As root more can be seen: the ports' configuration (acs) and MIG placements. Facts that cannot be\n"
+        "had are left out, and a comment says why.\n"
+        "\n"
+        "Exit status: 0; 2 wrong use, 3 no permission, 4 no driver on this machine, 5 the file exists.\n",
+    .opts = opts,
+    .run = run,
+};

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/gpus_text.h"
+
+#include "cli/gpus_fixture.h"
+
+static struct bh_gpu_snapshot s;
+static struct bh_cli cli;
+
+static const char *shown(void (*fn)(struct bh_cli *, const struct bh_gpu_snapshot *), bool is_terminal,
+                         bool paint)
+{
+    bh_buf_fini(&cli.out);
+    cli = (struct bh_cli){.is_terminal = is_terminal, .paint_out = paint, .width = 80};
+    bh_buf_init(&cli.out, 1u << 20);
+    fn(&cli, &s);
+    return bh_buf_text(&cli.out);
+}
+
+#define HEAD                                                              \
+    "simulated: no GPU stands behind these lines, but stand\\x1b[in.so\n" \
+    "driver 580.159.03, CUDA 13.0, 2 GPUs\n"
+
+TEST(a_line_for_each_gpu_and_slice)
+{
+    bh_gpus_fixture_init(&s);
+    CHECK_STR(shown(bh_gpus_text, true, false),
+              HEAD "GPU    MODEL       MEMORY GiB  UTIL  PCI      NUMA  HEALTH  WHO\n"
+                   "0      H200-141GB  3.5/140.4   -     18:00.0  1     ok      44(?)\n"
+                   "0:1.0  3g.71gb@4   1.0/70.0    -                            43(bob) 2.2G +1\n"
+                   "0:9    1g.18gb     -/-         -                    unused  -\n"
+                   "1      unknown     -/-         -     -        -     lost    ?\n"
+                   "GPU 1: lost: it fell off the bus\n"
+                   "note: one thing is odd\n");
+    CHECK(strstr(shown(bh_gpus_text, false, false), "42(ada) 1.0G, 43(bob) 2.2G\n") != NULL);
+    CHECK(strstr(shown(bh_gpus_text, true, true), "\x1b[1;31mlost\x1b[0m") != NULL);
+}
+
+TEST(the_tree)
+{
+    CHECK_STR(shown(bh_gpus_tree, true, false),
+              HEAD "  NUMA node unknown\n"
+                   "    PCI unknown  GPU 1  unknown  lost\n"
+                   "  NUMA node 1\n"
+                   "    PCI 0000:18:00.0  GPU 0  H200-141GB  140.4 GiB  ok\n"
+                   "      NVLink nvl-0: 1 link to switches\n"
+                   "      MIG 1.0  3g.71gb  slices 4-7  MIG-1\n"
+                   "      MIG 9  1g.18gb  no device\n"
+                   "NVLink domain nvl-0: GPU 0\n"
+                   "GPU 1: lost: it fell off the bus\n"
+                   "note: one thing is odd\n");
+}
+
+TEST(real_gpus_are_not_called_simulated)
+{
+    s.simulated = false;
+    CHECK(strncmp(shown(bh_gpus_text, true, false), "driver", 6) == 0);
+    CHECK(strncmp(shown(bh_gpus_tree, true, false), "driver", 6) == 0);
+    bh_buf_fini(&cli.out);
+    bh_gpu_snapshot_fini(&s);
+}
+
+TEST_MAIN

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gpu.h - one view of every GPU of this machine.
+ *
+ * A backend fills a snapshot; everything above reads snapshots and never a vendor's library. A value that
+ * could not be had says why, in words a person can act on: unknown is never zero. Strings belong to the
+ * snapshot's arena. Nothing here changes a GPU.
+ */
+#ifndef BH_GPU_GPU_H
+#define BH_GPU_GPU_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "core/model/catalog.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A number that may be missing: why != NULL says so, and v is 0. */
+struct bh_reading {
+    uint64_t v;
+    const char *why;
+};
+
+enum { BH_NO_ID = UINT32_MAX };
+
+struct bh_gpu_process {
+    uint32_t pid; /* as the driver sees it: in the machine's first pid namespace */
+    uint32_t gi;  /* GPU instance; BH_NO_ID: not on one */
+    uint32_t ci;
+    struct bh_reading memory_bytes;
+    const char *kind; /* `compute`, `graphics`, `mps` */
+    const char *name; /* of the command; NULL: not to be seen from here */
+    const char *user; /* its name, or its number; NULL: not to be seen from here */
+};
+
+struct bh_gpu_instance {
+    uint32_t gi, ci; /* ci BH_NO_ID: a GPU instance without compute instance is no device */
+    struct bh_reading gi_profile_id;
+    const char *profile;     /* `1g.18gb`: the driver's name; NULL: unknown */
+    const char *uuid;        /* `MIG-...`; NULL: no device, or unknown */
+    struct bh_reading start; /* first memory slice */
+    struct bh_reading size;  /* in memory slices */
+    struct bh_reading total_bytes, used_bytes, sm;
+    struct bh_reading gi_cap, ci_cap; /* minors below /dev/nvidia-caps */
+};
+
+enum bh_link_remote { BH_LINK_GPU, BH_LINK_SWITCH, BH_LINK_OTHER };
+
+/* An NVLink that is up. */
+struct bh_gpu_link {
+    uint32_t link;
+    uint8_t remote;         /* enum bh_link_remote */
+    const char *remote_pci; /* NULL: unknown */
+};
+
+/* How two GPUs of this machine reach each other. */
+struct bh_gpu_path {
+    uint32_t a, b;                         /* places in `devices`, a < b */
+    const char *ancestor;                  /* `one PCIe switch`, `across sockets`; NULL: unknown */
+    struct bh_reading read, write, nvlink; /* peer access: 1 works, 0 does not */
+    uint32_t n_direct;                     /* NVLinks straight between the two */
+};
+
+struct bh_gpu_device {
+    uint32_t index;
+    bool alive;          /* false: the driver does not answer for it, and little else is known */
+    const char *trouble; /* one sentence; NULL: none seen */
+    const char *name, *uuid, *serial, *pci, *vbios, *gsp, *inforom; /* NULL: unknown */
+    const struct bh_gpu_model *model;                               /* NULL: not in the catalogue */
+    int32_t minor, module_id, numa;                                 /* -1: unknown */
+    struct bh_reading total_bytes, used_bytes, free_bytes, reserved_bytes;
+    struct bh_reading mig_mode, mig_pending;          /* 0 off, 1 on */
+    struct bh_reading ecc_mode, ecc_pending;          /* 0 off, 1 on */
+    struct bh_reading ecc_corrected, ecc_uncorrected; /* since the card was made */
+    struct bh_reading ecc_uncorrected_now;            /* since the driver was loaded */
+    struct bh_reading remapped_rows, remap_pending, remap_failed;
+    struct bh_reading temperature_c, power_mw, power_limit_mw, sm_mhz, memory_mhz, util_percent,
+        memory_util_percent;
+    struct bh_reading throttle; /* the driver's bits; bh_throttle_words says them */
+    struct bh_reading links;    /* how many NVLinks are up */
+    struct bh_reading fabric_state;
+    uint32_t fabric_health; /* the driver's mask; 0 when fabric_state is missing */
+    const char *fabric_key; /* cluster and clique of a fabric across nodes; NULL: none */
+    const char *domain; /* GPUs that reach each other over NVLink share one: `nvl-0`; NULL: no link is up */
+    struct bh_reading processes_seen; /* why: the list could not be had */
+    BH_VEC(struct bh_gpu_instance) instances;
+    BH_VEC(struct bh_gpu_process) processes;
+    BH_VEC(struct bh_gpu_link) up;
+};
+
+struct bh_gpu_snapshot {
+    struct bh_arena arena;
+    bool simulated;                                            /* everything in it must be shown as such */
+    const char *library;                                       /* where the vendor's library was found */
+    const char *driver, *nvml, *cuda;                          /* versions; NULL: unknown */
+    struct bh_reading cc_environment, cc_feature, cc_devtools; /* confidential computing, as NVML counts */
+    BH_VEC(struct bh_gpu_device) devices;
+    BH_VEC(struct bh_gpu_path) paths;
+    BH_VEC(const char *) notes; /* what could not be had for the whole machine, each said once */
+};
+
+void bh_gpu_snapshot_fini(struct bh_gpu_snapshot *s);
+void bh_gpu_note(struct bh_gpu_snapshot *s, const char *fmt, ...) BH_PRINTF(2, 3);
+
+/* One way to see GPUs. One that is not there fails with BH_NOT_FOUND and a sentence. */
+struct bh_gpu_backend {
+    int (*open)(void **ret_self, struct bh_err *err);
+    int (*snapshot)(void *self, struct bh_gpu_snapshot *ret, struct bh_err *err); /* ret is zeroed */
+    void (*close)(void *self);
+};
+
+extern const struct bh_gpu_backend bh_gpu_nvml; /* libnvidia-ml.so.1, or the library BULKHEAD_NVML names */
+
+/* Open, read once, close. */
+int bh_gpu_read(const struct bh_gpu_backend *b, struct bh_gpu_snapshot *ret, struct bh_err *err) BH_MUST_USE;
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health.h - what the driver's numbers mean for the one who runs the machine. Pure: reads a device, prints nothing. */
+#ifndef BH_GPU_HEALTH_H
+#define BH_GPU_HEALTH_H
+
+#include "base/buf.h"
+#include "gpu/gpu.h"
+
+/* Reasons for lower clocks, `power cap, too hot`; idling and chosen clocks are no trouble but are said. */
+void bh_throttle_words(struct bh_buf *out, uint64_t bits);
+/* The worst thing to be seen, as one sentence; NULL: nothing. */
+const char *bh_gpu_trouble(struct bh_arena *a, const struct bh_gpu_device *d);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gpu/nvml_fixture.h"
+
+static struct bh_nvml_fixture f;
+
+TEST(links_to_switches_make_one_domain)
+{
+    bh_nvml_fixture_take(&f, "h100x8");
+    CHECK_EQ(f.s.paths.n, 28);
+    for (size_t i = 0; i < 8; i++) {
+        CHECK_EQ(f.s.devices.at[i].links.v, i == 2 ? 17 : 18);
+        CHECK_STR(f.s.devices.at[i].domain, "nvl-0");
+    }
+    const struct bh_gpu_link *l = &f.s.devices.at[0].up.at[1];
+    CHECK(l->link == 1 && l->remote == BH_LINK_SWITCH);
+    CHECK_STR(l->remote_pci, "0000:06:00.0");
+    CHECK_STR(f.s.paths.at[0].ancestor, "one NUMA node");
+    CHECK_STR(f.s.paths.at[6].ancestor, "across sockets");
+    CHECK(f.s.paths.at[0].read.v == 1 && f.s.paths.at[0].write.v == 1 && f.s.paths.at[0].nvlink.v == 1);
+    CHECK_EQ(f.s.paths.at[0].n_direct, 0);
+}
+
+TEST(direct_links_make_one_where_the_driver_does_not_say)
+{
+    bh_nvml_fixture_take(&f, "a100mig");
+    CHECK_STR(f.s.paths.at[0].nvlink.why, "not supported by this GPU");
+    CHECK_EQ(f.s.paths.at[0].n_direct, 12);
+    CHECK_STR(f.s.devices.at[0].domain, "nvl-0");
+    CHECK_STR(f.s.devices.at[1].domain, "nvl-0");
+}
+
+TEST(boards_that_do_not_reach_each_other_are_two_domains)
+{
+    bh_nvml_fixture_take(&f, "many");
+    CHECK_STR(f.s.devices.at[31].domain, "nvl-0");
+    CHECK_STR(f.s.devices.at[32].domain, "nvl-1");
+    CHECK_STR(f.s.devices.at[63].domain, "nvl-1");
+}
+
+TEST(no_link_no_domain)
+{
+    bh_nvml_fixture_take(&f, "bare");
+    CHECK(!f.s.devices.at[0].domain);
+    bh_nvml_fixture_take(&f, "h200");
+    CHECK_STR(f.s.devices.at[0].domain, "nvl-0");
+    bh_gpu_snapshot_fini(&f.s);
+}
+
+TEST_MAIN

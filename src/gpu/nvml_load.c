@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvml_load.c - find the vendor's library, its calls, and go through the GPUs.
+ *
+ * A library that is missing, of another age than the kernel's driver or not allowed to answer gives one
+ * sentence with what to do. A single GPU that does not answer is kept, marked, and the others are read.
+ */
+#include "base/str.h"
+#include "gpu/health.h"
+#include "gpu/nvml.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#define LIBRARY "libnvidia-ml.so.1"
+enum { NAMES_MAX = 3, DEVICES_MAX = 256, TEXT = 256 };
+
+static const struct {
+    size_t offset;
+    const char *names[NAMES_MAX + 1];
+} calls[] = {
+#define NVML_CALL(field, params, ...) {offsetof(struct bh_nvml_api, field), {__VA_ARGS__}},
+#include "gpu/nvml_calls.def"
+#undef NVML_CALL
+};
+
+/* A status that has a meaning for people. */
+const char *bh_nvml_why(struct bh_arena *a, int status)
+{
+    switch (status) {
+    case NVML_UNINITIALIZED:
+        return "the driver library says that it is not initialised";
+    case NVML_INVALID_ARGUMENT:
+        return "refused by the driver as a wrong argument";
+    case NVML_NOT_SUPPORTED:
+        return "not supported by this GPU";
+    case NVML_NO_PERMISSION:
+        return "not permitted; try as root";
+    case NVML_NOT_FOUND:
+    case NVML_NO_DATA:
+        return "the driver has no value";
+    case NVML_DRIVER_NOT_LOADED:
+        return "the kernel driver is not loaded";
+    case NVML_FUNCTION_NOT_FOUND:
+    case NVML_ARGUMENT_VERSION:
+        return "not supported by this driver";
+    case NVML_GPU_IS_LOST:
+        return "the GPU is lost";
+    case NVML_RESET_REQUIRED:
+        return "the GPU needs a reset";
+    default:
+        return bh_arena_printf(a, "the driver answered with error %d", status);
+    }
+}
+
+struct bh_reading bh_nvml_reading(struct bh_arena *a, int status, uint64_t v)
+{
+    if (status != NVML_OK)
+        return (struct bh_reading){0, bh_nvml_why(a, status)};
+    return (struct bh_reading){v, NULL};
+}
+
+const char *bh_nvml_text(struct bh_arena *a, int status, const char *buf, size_t size)
+{
+    size_t n = status == NVML_OK ? strnlen(buf, size) : 0;
+    return n ? bh_arena_strn(a, buf, n) : NULL;
+}
+
+static int fail_start(int status, const char *path, struct bh_err *err)
+{
+    switch (status) {
+    case NVML_DRIVER_NOT_LOADED:
+        return bh_fail(
+            err, BH_NOT_FOUND,
+            "the NVIDIA kernel driver is not loaded; load it with: modprobe nvidia (%.200s is there)", path);
+    case NVML_VERSION_MISMATCH:
+        return bh_fail(
+            err, BH_CONFLICT,
+            "the NVIDIA library %.200s and the loaded kernel driver are of different versions; reload the "
+            "driver or reboot after its update",
+            path);
+    case NVML_NO_PERMISSION:
+        return bh_fail(err, BH_DENIED,
+                       "no permission to ask the NVIDIA driver; run as a user who may open /dev/nvidiactl");
+    case NVML_GPU_IS_LOST:
+        return bh_fail(err, BH_SYSTEM, "the NVIDIA driver lost a GPU and answers no more; reboot the node");
+    default:
+        return bh_fail(err, BH_SYSTEM, "the NVIDIA driver library %.200s does not start: error %d", path,
+                       status);
+    }
+}
+
+static void find_calls(struct bh_nvml *n)
+{
+    for (size_t i = 0; i < BH_COUNT_OF(calls); i++)
+        for (const char *const *name = calls[i].names; *name; name++) {
+            void *at = dlsym(n->library, *name);
+            if (!at)
+                continue;
+            memcpy((char *)&n->api + calls[i].offset, &at, sizeof(at));
+            break;
+        }
+    n->simulated = dlsym(n->library, "bulkhead_simulated") != NULL;
+}
+
+static void close_library(void *self)
+{
+    struct bh_nvml *n = self;
+    if (n->api.shutdown)
+        (void)n->api.shutdown();
+    (void)dlclose(n->library);
+    free(n);
+}
+
+static int open_library(void **ret_self, struct bh_err *err)
+{
+    const char *named = secure_getenv("BULKHEAD_NVML"), *path = named && *named ? named : LIBRARY;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return bh_fail(
+            err, BH_NOT_FOUND,
+            "no NVIDIA driver library on this machine: looked for %.200s; install the NVIDIA driver, or "
+            "name the library in BULKHEAD_NVML",
+            path);
+    struct bh_nvml *n = bh_alloc(1, sizeof(*n));
+    n->library = library;
+    n->path = path;
+    find_calls(n);
+    int status = NVML_OK, rc = BH_OK;
+    if (!n->api.init || !n->api.count || !n->api.handle)
+        rc = bh_fail(err, BH_NOT_FOUND,
+                     "%.200s is no NVIDIA driver library that can be used: it cannot list GPUs", path);
+    else if ((status = n->api.init()) != NVML_OK)
+        rc = fail_start(status, path, err);
+    if (rc == BH_OK) {
+        *ret_self = n;
+        return BH_OK;
+    }
+    (void)dlclose(library);
+    free(n);
+    return rc;
+}
+
+static void read_system(const struct bh_nvml *n, struct bh_gpu_snapshot *s)
+{
+    struct bh_arena *a = &s->arena;
+    struct nvml_cc_state cc = {0};
+    char text[TEXT] = {0};
+    int cuda = 0, status = BH_NVML_CALL(n, driver_version, text, 80);
+    s->driver = bh_nvml_text(a, status, text, sizeof(text));
+    memset(text, 0, sizeof(text));
+    status = BH_NVML_CALL(n, nvml_version, text, 80);
+    s->nvml = bh_nvml_text(a, status, text, sizeof(text));
+    if (BH_NVML_CALL(n, cuda_version, &cuda) == NVML_OK && cuda > 0)
+        s->cuda = bh_arena_printf(a, "%d.%d", cuda / 1000, cuda % 1000 / 10);
+    status = BH_NVML_CALL(n, cc_state, &cc);
+    s->cc_environment = bh_nvml_reading(a, status, cc.environment);
+    s->cc_feature = bh_nvml_reading(a, status, cc.cc_feature);
+    s->cc_devtools = bh_nvml_reading(a, status, cc.dev_tools);
+}
+
+/* A dead GPU keeps its line; every reading says why it is missing. */
+static void mark_dead(struct bh_gpu_snapshot *s, struct bh_gpu_device *d, int status)
+{
+    static const size_t readings[] = {
+        offsetof(struct bh_gpu_device, total_bytes),    offsetof(struct bh_gpu_device, used_bytes),
+        offsetof(struct bh_gpu_device, free_bytes),     offsetof(struct bh_gpu_device, reserved_bytes),
+        offsetof(struct bh_gpu_device, mig_mode),       offsetof(struct bh_gpu_device, mig_pending),
+        offsetof(struct bh_gpu_device, ecc_mode),       offsetof(struct bh_gpu_device, ecc_pending),
+        offsetof(struct bh_gpu_device, ecc_corrected),  offsetof(struct bh_gpu_device, ecc_uncorrected),
+        offsetof(struct bh_gpu_device, remapped_rows),  offsetof(struct bh_gpu_device, ecc_uncorrected_now),
+        offsetof(struct bh_gpu_device, remap_pending),  offsetof(struct bh_gpu_device, remap_failed),
+        offsetof(struct bh_gpu_device, temperature_c),  offsetof(struct bh_gpu_device, power_mw),
+        offsetof(struct bh_gpu_device, power_limit_mw), offsetof(struct bh_gpu_device, sm_mhz),
+        offsetof(struct bh_gpu_device, memory_mhz),     offsetof(struct bh_gpu_device, util_percent),
+        offsetof(struct bh_gpu_device, throttle),       offsetof(struct bh_gpu_device, memory_util_percent),
+        offsetof(struct bh_gpu_device, links),          offsetof(struct bh_gpu_device, fabric_state),
+        offsetof(struct bh_gpu_device, processes_seen),
+    };
+    struct bh_reading missing = {0, bh_nvml_why(&s->arena, status)};
+    for (size_t i = 0; i < BH_COUNT_OF(readings); i++)
+        memcpy((char *)d + readings[i], &missing, sizeof(missing));
+    d->alive = false;
+    d->trouble = status == NVML_GPU_IS_LOST
+                     ? "lost: it fell off the bus; drain the node, then reset the GPU or reboot"
+                 : status == NVML_NO_PERMISSION
+                     ? "no permission to open it; run as a user who may open its /dev/nvidia node"
+                     : bh_arena_printf(&s->arena, "does not answer: %s", missing.why);
+}
+
+/* Adds GPU `index`; the status of its handle. */
+static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret, struct bh_gpu_snapshot *s)
+{
+    struct bh_gpu_device *d = bh_vec_push(&s->devices);
+    char uuid[TEXT] = {0};
+    *d = (struct bh_gpu_device){.index = index, .alive = true, .minor = -1, .module_id = -1, .numa = -1};
+    *ret = NULL;
+    int status = n->api.handle(index, ret);
+    /* A lost GPU may still have a handle; the first question shows it. */
+    if (status == NVML_OK && *ret) {
+        int probe = BH_NVML_CALL(n, uuid, *ret, uuid, 96);
+        if (probe == NVML_GPU_IS_LOST || probe == NVML_RESET_REQUIRED || probe == NVML_UNINITIALIZED)
+            status = probe;
+    }
+    if (status == NVML_OK && !*ret)
+        status = NVML_NOT_FOUND;
+    if (status != NVML_OK) {
+        *ret = NULL;
+        mark_dead(s, d, status);
+        return status;
+    }
+    d->uuid = bh_nvml_text(&s->arena, NVML_OK, uuid, sizeof(uuid));
+    bh_nvml_read_device(n, *ret, s, d);
+    bh_nvml_read_memory(n, *ret, &s->arena, d);
+    bh_nvml_read_mig(n, *ret, s, d);
+    bh_nvml_read_links(n, *ret, &s->arena, d);
+    bh_nvml_read_processes(n, *ret, &s->arena, d);
+    d->trouble = bh_gpu_trouble(&s->arena, d);
+    return NVML_OK;
+}
+
+static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    const struct bh_nvml *n = self;
+    nvml_device_t handles[DEVICES_MAX] = {0};
+    unsigned count = 0;
+    int status = n->api.count(&count);
+    if (status != NVML_OK)
+        return fail_start(status, n->path, err);
+    s->simulated = n->simulated;
+    s->library = bh_arena_str(&s->arena, n->path);
+    if (count > DEVICES_MAX) {
+        bh_gpu_note(s, "the driver counts %u GPUs, which cannot be; the first %d are asked for", count,
+                    DEVICES_MAX);
+        count = DEVICES_MAX;
+    }
+    read_system(n, s);
+    for (unsigned i = 0; i < count; i++) {
+        /* A count that lies: there is no such GPU, so there is none to be dead. */
+        if (read_one(n, i, &handles[i], s) == NVML_INVALID_ARGUMENT) {
+            bh_gpu_note(s, "the driver counts %u GPUs and knows %u", count, i);
+            s->devices.n--;
+            break;
+        }
+    }
+    bh_nvml_read_paths(n, handles, s);
+    return BH_OK;
+}
+
+const struct bh_gpu_backend bh_gpu_nvml = {open_library, take, close_library};

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * nvml_processes.c - who uses a GPU.
+ *
+ * Drivers have written entries of 24, 32 and 16 bytes under one name. The size is therefore found out: the
+ * one under which every pid is a process of this machine, else the one under which every pid could be one.
+ */
+#include "base/sysfile.h"
+#include "gpu/nvml.h"
+
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { SPARE = 8, TRIES = 4, ENTRIES_MAX = 1 << 16, STRIDE_MAX = 32, SMALL = 16, PID_MAX = 1 << 22 };
+
+typedef int (*list_call)(nvml_device_t, unsigned *, void *);
+
+static uint32_t pid_at(const uint8_t *entry)
+{
+    uint32_t pid;
+    memcpy(&pid, entry, sizeof(pid));
+    return pid;
+}
+
+static bool is_process(uint32_t pid)
+{
+    char path[48];
+    (void)snprintf(path, sizeof(path), "/proc/%" PRIu32, pid);
+    return pid && pid <= PID_MAX && bh_sysfile_exists(path);
+}
+
+static bool may_be_process(uint32_t pid)
+{
+    return pid && pid <= PID_MAX;
+}
+
+static size_t stride_of(const uint8_t *entries, unsigned n)
+{
+    static const size_t strides[] = {sizeof(struct nvml_process_info), STRIDE_MAX, SMALL};
+    static bool (*const tests[])(uint32_t) = {is_process, may_be_process};
+    for (size_t t = 0; t < BH_COUNT_OF(tests); t++)
+        for (size_t s = 0; s < BH_COUNT_OF(strides); s++) {
+            unsigned good = 0;
+            while (good < n && tests[t](pid_at(entries + good * strides[s])))
+                good++;
+            if (good == n)
+                return strides[s];
+        }
+    return 0;
+}
+
+static const char *command_of(struct bh_arena *a, uint32_t pid)
+{
+    char path[48], text[64];
+    (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
+    return bh_sysfile_line(path, text, sizeof(text), NULL) == BH_OK && *text ? bh_arena_str(a, text) : NULL;
+}
+
+static const char *user_of(struct bh_arena *a, uint32_t pid)
+{
+    char below[48], path[BH_SYSPATH_MAX], room[4096];
+    struct stat st;
+    struct passwd entry, *found = NULL;
+    (void)snprintf(below, sizeof(below), "/proc/%" PRIu32, pid);
+    if (!bh_syspath(path, below) || stat(path, &st) < 0)
+        return NULL;
+    if (getpwuid_r(st.st_uid, &entry, room, sizeof(room), &found) == 0 && found)
+        return bh_arena_str(a, found->pw_name);
+    return bh_arena_printf(a, "%u", (unsigned)st.st_uid);
+}
+
+static void add(struct bh_arena *a, struct bh_gpu_device *d, const uint8_t *entry, size_t stride,
+                const char *kind)
+{
+    struct nvml_process_info info = {.gi = BH_NO_ID, .ci = BH_NO_ID};
+    memcpy(&info, entry, stride < sizeof(info) ? stride : sizeof(info));
+    struct bh_gpu_process *p = bh_vec_push(&d->processes);
+    *p = (struct bh_gpu_process){.pid = info.pid, .gi = info.gi, .ci = info.ci, .kind = kind};
+    p->memory_bytes = info.used_memory == UINT64_MAX ? (struct bh_reading){0, "the driver has no value"}
+                                                     : (struct bh_reading){info.used_memory, NULL};
+    p->name = command_of(a, info.pid);
+    p->user = user_of(a, info.pid);
+}
+
+/* Counts, makes room for a few more, and fills; processes come and go meanwhile, so a few tries. */
+static int fill(list_call call, nvml_device_t h, uint8_t **ret, unsigned *ret_n)
+{
+    unsigned n = 0;
+    int status = call ? call(h, &n, NULL) : (int)NVML_FUNCTION_NOT_FOUND;
+    for (int i = 0; i < TRIES && n <= ENTRIES_MAX; i++) {
+        if (status != NVML_INSUFFICIENT_SIZE && (status != NVML_OK || n == 0 || *ret))
+            break;
+        unsigned room = n + SPARE;
+        free(*ret);
+        *ret = bh_alloc(room, STRIDE_MAX);
+        n = room;
+        status = call(h, &n, *ret);
+        if (status == NVML_OK && n > room)
+            return NVML_INSUFFICIENT_SIZE; /* it says it wrote more than it was given */
+    }
+    *ret_n = status == NVML_OK && *ret ? n : 0;
+    return status;
+}
+
+/* optional: a GPU may have no such list at all, and is then known to have none of that kind. */
+static void read_list(list_call call, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d,
+                      const char *kind, bool optional)
+{
+    BH_AUTOFREE uint8_t *entries = NULL;
+    unsigned n = 0;
+    int status = fill(call, h, &entries, &n);
+    size_t stride = n ? stride_of(entries, n) : 0;
+    if (n && !stride)
+        d->processes_seen = (struct bh_reading){0, "the driver lists processes in an unknown layout"};
+    else if (status == NVML_INSUFFICIENT_SIZE)
+        d->processes_seen = (struct bh_reading){0, "the driver's process count makes no sense"};
+    else if (status != NVML_OK && (!optional || status == NVML_NO_PERMISSION))
+        d->processes_seen = bh_nvml_reading(a, status, 0);
+    for (unsigned i = 0; stride && i < n; i++)
+        add(a, d, entries + i * stride, stride, kind);
+}
+
+void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
+                            struct bh_gpu_device *d)
+{
+    read_list(n->api.compute_processes, h, a, d, "compute", false);
+    read_list(n->api.graphics_processes, h, a, d, "graphics", true);
+    read_list(n->api.mps_processes, h, a, d, "mps", true);
+    d->processes_seen.v = d->processes_seen.why ? 0 : d->processes.n;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/units.h"
+#include "gpu/nvml_fixture.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+static struct bh_nvml_fixture f;
+static char root[] = "/tmp/bh-nvml-XXXXXX";
+
+/* Three entries, each of a size of its own: the pids decide. */
+TEST(entries_of_every_size_are_read)
+{
+    static const char *const scenes[] = {"h100x8", "stride32", "stride16"};
+    CHECK(bh_nvml_fixture_root(root));
+    bh_nvml_fixture_put("/proc/101/comm", "python3\n");
+    bh_nvml_fixture_put("/proc/202/comm", "trtllm\n");
+    bh_nvml_fixture_put("/proc/303/comm", "nvidia-cuda-mps\n");
+    for (size_t i = 0; i < BH_COUNT_OF(scenes); i++) {
+        bh_nvml_fixture_take(&f, scenes[i]);
+        const struct bh_gpu_device *d = &f.s.devices.at[0];
+        CHECK_EQ(d->processes.n, 3);
+        CHECK(!d->processes_seen.why && d->processes_seen.v == 3);
+        CHECK(d->processes.at[0].pid == 101 && d->processes.at[1].pid == 202 &&
+              d->processes.at[2].pid == 303);
+        CHECK_EQ(d->processes.at[1].memory_bytes.v, 2 * BH_GIB);
+        CHECK_STR(d->processes.at[2].memory_bytes.why, "the driver has no value");
+        CHECK_STR(d->processes.at[0].name, "python3");
+        CHECK_STR(d->processes.at[0].kind, "compute");
+        CHECK_EQ(d->processes.at[0].gi, BH_NO_ID);
+    }
+}
+
+TEST(whose_they_are)
+{
+    const struct passwd *me = getpwuid(getuid());
+    CHECK(me && f.s.devices.n);
+    CHECK_STR(f.s.devices.at[0].processes.at[0].user, me->pw_name);
+}
+
+TEST(on_which_instance)
+{
+    bh_nvml_fixture_take(&f, "a100mig");
+    const struct bh_gpu_device *d = &f.s.devices.at[0];
+    CHECK(d->processes.at[0].gi == 1 && d->processes.at[0].ci == 0 && d->processes.at[1].gi == 7);
+}
+
+TEST(processes_that_cannot_be_seen_from_here_are_still_listed)
+{
+    CHECK(bh_nvml_fixture_clear());
+    bh_nvml_fixture_take(&f, "stride32");
+    const struct bh_gpu_device *d = &f.s.devices.at[0];
+    CHECK_EQ(d->processes.n, 3);
+    CHECK(d->processes.at[2].pid == 303 && !d->processes.at[2].name && !d->processes.at[2].user);
+}
+
+TEST(a_list_that_may_not_be_had_says_why)
+{
+    bh_nvml_fixture_take(&f, "denied");
+    CHECK_STR(f.s.devices.at[0].processes_seen.why, "not permitted; try as root");
+    CHECK_EQ(f.s.devices.at[0].processes.n, 0);
+}
+
+TEST(a_count_past_the_room_is_not_believed)
+{
+    bh_nvml_fixture_take(&f, "liar");
+    CHECK_STR(f.s.devices.at[0].processes_seen.why, "the driver's process count makes no sense");
+    CHECK_EQ(f.s.devices.at[0].processes.n, 0);
+    bh_gpu_snapshot_fini(&f.s);
+}
+
+TEST_MAIN
