@@ -34,8 +34,9 @@ int bh_version_compare(const struct bh_version *a, const struct bh_version *b); 
 bool bh_version_accepts(const char *accepted, const char *version);
 
 struct bh_advisory {
-    const char *component; /* `nvidia-driver`, `nvidia-container-toolkit`, `gpu-operator`, `vgpu-manager-kvm`, ... */
-    const char *branch;    /* `580`; NULL: one line of versions */
+    const char
+        *component; /* `nvidia-driver`, `nvidia-container-toolkit`, `gpu-operator`, `vgpu-manager-kvm`, ... */
+    const char *branch; /* `580`; NULL: one line of versions */
     const char *fixed;
     const char *cves;      /* `CVE-2025-23266 CVE-2025-23267` */
     const char *worst_cve; /* the one with the highest score */
@@ -46,7 +47,7 @@ struct bh_advisory {
 
 /* What is open against one version of one component. */
 struct bh_exposure {
-    const struct bh_advisory *worst; /* highest score among those not fixed; NULL: none */
+    const struct bh_advisory *worst;  /* highest score among those not fixed; NULL: none */
     const struct bh_advisory *oldest; /* fix available for longest; NULL: none */
     size_t n_open;
     bool unpatched_branch; /* the branch gets no more fixes: a newer bulletin does not list it */

@@ -32,8 +32,8 @@ struct bh_mig_profile {
 };
 
 struct bh_gpu_model {
-    const char *name; /* `H200-141GB` */
-    const char *arch; /* `Hopper` */
+    const char *name;    /* `H200-141GB` */
+    const char *arch;    /* `Hopper` */
     uint32_t memory_mib; /* nominal; 0 = not published */
     uint16_t total_sm, mig_sm;
     uint8_t compute_slices, memory_slices; /* both 0: no MIG */
@@ -81,9 +81,9 @@ struct bh_mig_instance {
 
 /* Why a set of instances cannot stand together: the first pair (or the one) that fails. */
 struct bh_mig_conflict {
-    size_t a, b;           /* indices into the input; equal when one alone is impossible */
-    uint16_t slices;       /* bit i: memory slice i is wanted twice */
-    const char *reason;    /* `overlap`, `start`, `media`, `full` */
+    size_t a, b;        /* indices into the input; equal when one alone is impossible */
+    uint16_t slices;    /* bit i: memory slice i is wanted twice */
+    const char *reason; /* `overlap`, `start`, `media`, `full` */
 };
 /*
  * Can these stand together? On success ret_starts[i] (when not NULL) is where each goes.
@@ -95,6 +95,7 @@ bool bh_mig_layout_fits(const struct bh_gpu_model *m, const struct bh_mig_instan
  * The largest layout that does fit, drawn from the wanted instances in order: keep[i] says which stay.
  * Used to name a layout that works beside one that does not.
  */
-size_t bh_mig_layout_trim(const struct bh_gpu_model *m, const struct bh_mig_instance *want, size_t n, bool *keep);
+size_t bh_mig_layout_trim(const struct bh_gpu_model *m, const struct bh_mig_instance *want, size_t n,
+                          bool *keep);
 
 #endif

@@ -28,6 +28,7 @@ struct bh_fabric_platform {
 
 const struct bh_fabric_platform *bh_fabric_platform_find(const char *arch); /* or NULL */
 /* The partition that is exactly this set, or NULL. */
-const struct bh_fabric_partition *bh_fabric_partition_find(const struct bh_fabric_platform *p, uint32_t modules);
+const struct bh_fabric_partition *bh_fabric_partition_find(const struct bh_fabric_platform *p,
+                                                           uint32_t modules);
 
 #endif

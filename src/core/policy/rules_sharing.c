@@ -16,6 +16,7 @@ struct kernel_meeting {
     BH_VEC(struct bh_domains) kernels;
     const struct bh_pool *pool;    /* being walked */
     const struct bh_domains *mine; /* of it */
+    struct bh_map first_node;      /* kernel -> the fleet's first node that runs it */
     struct bh_map by_nodes;        /* the list of nodes that pools of one match share -> index into walked */
     BH_VEC(struct bh_domains) walked;
     struct bh_map spoken; /* kernels already found */
@@ -33,15 +34,11 @@ static void share_kernel(struct bh_lint *l, struct bh_subject s, uint32_t a, uin
                  s.name);
 }
 
-/* The first node of the pool at hand that runs this kernel. */
-static const struct bh_fleet_node *node_of(const struct kernel_meeting *m, const char *kernel)
+/* Each kernel's first node of the fleet. */
+static void index_kernels(struct kernel_meeting *m)
 {
-    for (size_t i = 0; i < m->pool->nodes.n; i++) {
-        const struct bh_fleet_node *n = &m->l->fleet->nodes.at[m->pool->nodes.at[i]];
-        if (bh_str_eq(n->kernel, kernel))
-            return n;
-    }
-    return NULL;
+    for (uint32_t i = 0; m->l->fleet && i < m->l->fleet->nodes.n; i++)
+        (void)bh_map_add(&m->first_node, m->l->fleet->nodes.at[i].kernel, i);
 }
 
 /* Two pools meet here: with a fleet that is the node's finding, without one the later pool's. */
@@ -49,9 +46,9 @@ static void strangers_meet(struct kernel_meeting *m, const char *key, uint32_t a
 {
     if (bh_map_add(&m->spoken, key, 0) != BH_MAP_NONE)
         return;
-    const struct bh_fleet_node *n = m->l->fleet ? node_of(m, key) : NULL;
-    if (n) {
-        share_kernel(m->l, bh_about_node(n), a, b, key);
+    uint32_t node = bh_map_find(&m->first_node, key);
+    if (node != BH_MAP_NONE) {
+        share_kernel(m->l, bh_about_node(&m->l->fleet->nodes.at[node]), a, b, key);
     } else if (!m->first) {
         m->first = key;
         m->a = a;
@@ -146,6 +143,7 @@ BH_CHECK(001)
 {
     struct kernel_meeting m = {.l = l};
     strangers_somewhere(l);
+    index_kernels(&m);
     for (uint32_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
         if (!bh_tier_shares_kernel(pool->tier))
@@ -167,6 +165,7 @@ BH_CHECK(001)
     bh_map_fini(&m.by_kernel);
     bh_map_fini(&m.spoken);
     bh_map_fini(&m.by_nodes);
+    bh_map_fini(&m.first_node);
     bh_vec_fini(&m.walked);
     bh_vec_fini(&m.kernels);
 }
@@ -391,8 +390,7 @@ BH_CHECK(012)
 {
     for (size_t i = 0; i < l->p->pools.n; i++) {
         const struct bh_pool *pool = &l->p->pools.at[i];
-        /* where the model has no MIG there is nothing to disclose: BH-047 speaks */
-        if (!bh_mech_cuts_mig(bh_pool_effective(pool)) || (pool->model && !bh_model_has_mig(pool->model)))
+        if (!bh_mech_cuts_mig(bh_pool_effective(pool)))
             continue;
         /* a layout that no node of the cluster chose is cut nowhere */
         if (pool->source != BH_SOURCE_POLICY && !pool->tenants.n)
