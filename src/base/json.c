@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include "base/str.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
@@ -71,29 +73,12 @@ void bh_json_close(struct bh_json *j, char bracket)
         bh_buf_add(j->out, "\n", 1);
 }
 
-/* Length of the UTF-8 sequence at s, or 0 when it is malformed, overlong or a surrogate. */
-static size_t utf8_len(const unsigned char *s)
-{
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf0 && s[1] < 0x90) ||
-        (s[0] == 0xf4 && s[1] > 0x8f))
-        return 0;
-    return n;
-}
-
 static void quoted(struct bh_json *j, const char *str)
 {
     const unsigned char *s = (const unsigned char *)str;
     bh_buf_add(j->out, "\"", 1);
     while (*s) {
-        size_t n = utf8_len(s);
+        size_t n = bh_utf8_len(s);
         if (n == 0) {
             bh_buf_str(j->out, "\xef\xbf\xbd");
             s++;

@@ -39,4 +39,7 @@ unsigned bh_str_distance(const char *a, const char *b, unsigned limit);
 /* The candidate nearest to word, or NULL when none is near enough to be a typing slip. */
 const char *bh_str_nearest(const char *word, const char *const *candidates, size_t n);
 
+/* Length of the UTF-8 sequence at s (NUL-terminated), or 0 when it is malformed, overlong or a surrogate. */
+size_t bh_utf8_len(const unsigned char *s);
+
 #endif

@@ -192,27 +192,6 @@ static void build(struct export *x, const char *name)
     add_gpus(x, n);
 }
 
-static int save(struct bh_cli *cli, const struct bh_buf *text, struct bh_err *err)
-{
-    const char *path = cli->value[OPT_OUT];
-    if (!path || bh_str_eq(path, "-")) {
-        bh_buf_add(&cli->out, bh_buf_text(text), text->n);
-        return BH_OK;
-    }
-    int rc = bh_file_save(path, bh_buf_text(text), text->n, cli->value[OPT_FORCE] != NULL, err);
-    if (rc < 0)
-        return rc;
-    struct bh_buf word;
-    bh_buf_init(&word, 1u << 16);
-    bh_text_shell(&word, path);
-    bh_buf_str(&cli->hint, "wrote ");
-    bh_text_add(&cli->hint, path);
-    bh_buf_str(&cli->hint, "\n");
-    bh_cli_next(cli, "bulkhead lint policy.yaml --fleet %s", bh_buf_text(&word));
-    bh_buf_fini(&word);
-    return BH_OK;
-}
-
 static int export(struct bh_cli *cli, const struct bh_gpu_snapshot *s, struct bh_err *err)
 {
     BH_VEC(const char *) pci = {0};
@@ -227,7 +206,8 @@ static int export(struct bh_cli *cli, const struct bh_gpu_snapshot *s, struct bh
     bh_buf_init(&text, FILE_MAX);
     bh_fleet_write(&text, &x.fleet, &x.head, &x.unknown);
     int rc = text.full ? bh_fail(err, BH_TOO_LARGE, "the fleet file would pass %d bytes", FILE_MAX)
-                       : save(cli, &text, err);
+                       : bh_cli_save(cli, cli->value[OPT_OUT], &text, cli->value[OPT_FORCE] != NULL,
+                                     "bulkhead lint policy.yaml --fleet", err);
     bh_buf_fini(&text);
     bh_fleet_fini(&x.fleet);
     bh_vec_fini(&x.head);

@@ -207,26 +207,6 @@ static int read_answers(const struct bh_cli *cli, struct bh_starter *s, char mod
 
 /* ---- writing ---- */
 
-static int write_out(struct bh_cli *cli, const char *path, const struct bh_buf *text, struct bh_err *err)
-{
-    if (bh_str_eq(path, "-")) {
-        bh_buf_add(&cli->out, bh_buf_text(text), text->n);
-        return BH_OK;
-    }
-    int rc = bh_file_save(path, bh_buf_text(text), text->n, cli->value[OPT_FORCE] != NULL, err);
-    if (rc < 0)
-        return rc;
-    struct bh_buf word;
-    bh_buf_init(&word, 1u << 16);
-    bh_text_shell(&word, path);
-    bh_buf_str(&cli->hint, "wrote ");
-    bh_text_add(&cli->hint, path);
-    bh_buf_str(&cli->hint, "\n");
-    bh_cli_next(cli, "bulkhead lint %s", bh_buf_text(&word));
-    bh_buf_fini(&word);
-    return BH_OK;
-}
-
 static int make(struct bh_cli *cli, struct bh_err *err)
 {
     const char *path = cli->value[OPT_OUT] ? cli->value[OPT_OUT] : "policy.yaml";
@@ -246,7 +226,7 @@ static int make(struct bh_cli *cli, struct bh_err *err)
     bh_buf_init(&text, 1u << 20);
     rc = bh_starter_write(&starter, &text, err);
     if (rc == BH_OK)
-        rc = write_out(cli, path, &text, err);
+        rc = bh_cli_save(cli, path, &text, cli->value[OPT_FORCE] != NULL, "bulkhead lint", err);
     bh_buf_fini(&text);
     return rc;
 }

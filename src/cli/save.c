@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/save.h"
 
+#include "base/str.h"
+#include "cli/paint.h"
+
 #include "base/buf.h"
 
 #include <errno.h>
@@ -57,4 +60,25 @@ int bh_file_save(const char *path, const char *text, size_t n, bool replace, str
     }
     bh_buf_fini(&beside);
     return rc;
+}
+
+int bh_cli_save(struct bh_cli *cli, const char *path, const struct bh_buf *text, bool replace,
+                const char *next, struct bh_err *err)
+{
+    if (!path || bh_str_eq(path, "-")) {
+        bh_buf_add(&cli->out, bh_buf_text(text), text->n);
+        return BH_OK;
+    }
+    int rc = bh_file_save(path, bh_buf_text(text), text->n, replace, err);
+    if (rc < 0)
+        return rc;
+    struct bh_buf word;
+    bh_buf_init(&word, 1u << 16);
+    bh_text_shell(&word, path);
+    bh_buf_str(&cli->hint, "wrote ");
+    bh_text_add(&cli->hint, path);
+    bh_buf_str(&cli->hint, "\n");
+    bh_cli_next(cli, "%s %s", next, bh_buf_text(&word));
+    bh_buf_fini(&word);
+    return BH_OK;
 }
