@@ -14,7 +14,7 @@ static const struct bh_opt opts[] = {
     {0},
 };
 
-static void say_next(struct bh_cli *cli, size_t impossible)
+static void say_next(struct bh_cli *cli, bool has_fleet, size_t impossible)
 {
     struct bh_buf rest;
     bh_buf_init(&rest, 1u << 16);
@@ -23,7 +23,7 @@ static void say_next(struct bh_cli *cli, size_t impossible)
         bh_buf_str(&rest, " --fleet ");
         bh_text_shell(&rest, cli->value[OPT_FLEET]);
     }
-    if (!cli->value[OPT_FLEET] && !impossible)
+    if (!has_fleet && !impossible)
         bh_cli_next(cli, "bulkhead plan %s --fleet FLEET.yaml", bh_buf_text(&rest));
     else
         bh_cli_next(cli, "bulkhead lint %s", bh_buf_text(&rest));
@@ -34,7 +34,9 @@ static int make(struct bh_cli *cli, const struct bh_input *in)
 {
     struct bh_plan plan = {0};
     const struct bh_unit *unit = in->units.at[0];
-    struct bh_plan_out out = {&plan, &unit->policy, unit->label, cli->value[OPT_FLEET]};
+    /* a fleet may have come with the folder */
+    const char *fleet = in->has_fleet ? in->files.at[in->fleet_file] : NULL;
+    struct bh_plan_out out = {&plan, &unit->policy, unit->label, fleet};
 
     bh_plan_make(&unit->policy, in->has_fleet ? &in->fleet : NULL, &plan);
     bh_cli_say_notes(cli, in);
@@ -43,7 +45,7 @@ static int make(struct bh_cli *cli, const struct bh_input *in)
         bh_plan_json(&cli->out, &out);
     } else {
         bh_plan_text(cli, &out);
-        say_next(cli, impossible);
+        say_next(cli, in->has_fleet, impossible);
     }
     bh_plan_fini(&plan);
     if (in->n_set_aside)

@@ -23,7 +23,6 @@ struct loader {
     struct bh_unit *kube_unit, *slurm_unit;
     size_t n_kube;
     bool fleet_broken; /* nothing is looked up in it: what it lacks is its mistakes' fault */
-    uint32_t fleet_file;
     BH_VEC(struct loaded *) kept;
     BH_VEC(bool) listed; /* per file: it was found in a folder, nobody named it */
 };
@@ -81,7 +80,7 @@ static void take_fleet(struct loader *l, struct loaded *f)
     }
     size_t before = in->diags.n_errors;
     in->has_fleet = true;
-    l->fleet_file = f->file;
+    in->fleet_file = f->file;
     bh_fleet_read(&in->fleet, &f->tree, f->file, &in->diags);
     l->fleet_broken = in->diags.n_errors > before;
 }
@@ -321,7 +320,7 @@ static void set_aside(struct loader *l)
     for (size_t i = in->units.n; i-- > 0;)
         if (in->units.at[i]->policy.source == BH_SOURCE_POLICY && wrong[in->units.at[i]->file])
             unit_drop(in, i);
-    if (in->has_fleet && wrong[l->fleet_file]) {
+    if (in->has_fleet && wrong[in->fleet_file]) {
         bh_fleet_fini(&in->fleet);
         in->has_fleet = false;
     }

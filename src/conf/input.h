@@ -34,6 +34,7 @@ struct bh_input {
     BH_VEC(struct bh_unit *) units; /* in the order of their first file */
     struct bh_fleet fleet;
     bool has_fleet;
+    uint32_t fleet_file;   /* which of the files it came from */
     struct bh_diags diags; /* n_errors > n_set_aside: nothing may be judged */
     size_t n_set_aside;    /* errors in files of folders: what they spoil is not among the units */
 };

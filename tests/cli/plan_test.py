@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """bulkhead plan: what is chosen, what is refused, and what is impossible."""
 import json
+import pathlib
 
 import tap
 from tap import BAD, FLEET, GOOD, has, run, same, write
@@ -119,6 +120,15 @@ def test_only_a_policy_can_be_planned():
     same(plan('nowhere.yaml').rc, 2)
     same(plan().rc, 2)
     same(plan('a', 'b').rc, 2)
+
+
+def test_a_fleet_that_came_with_the_folder_is_named():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    for name in ('classes.yaml', 'classes-fleet.yaml'):
+        write(f'site/{name}', (root / 'examples' / name).read_text())
+    r = plan('site', '-o', 'json')
+    same(json.loads(r.out)['fleet'], 'site/classes-fleet.yaml')
+    assert 'No fleet given' not in plan('site').out
 
 
 if __name__ == '__main__':
