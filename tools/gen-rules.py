@@ -66,6 +66,7 @@ def row(rule, folder, used):
         .extended = {str(rule.get('extended', False)).lower()},
         .title = {quote(rule['title'])},
         .condition = {quote(rule['condition'])},
+        .message = {quote(rule['message'])},
         .why = {quote(rule['why'])},
         .fix = {quote(rule['fix'])},
         .fix_kubernetes = {quote(rule.get('fix_kubernetes', rule['fix']))},

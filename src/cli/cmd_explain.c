@@ -72,11 +72,12 @@ static void write_rule(struct bh_cli *cli, const struct bh_rule *r)
     bh_text_wrap(&cli->out, r->title, (unsigned)(strlen(r->id) + 10), LABEL, cli->width);
     bh_buf_str(&cli->out, "\n");
     row(cli, "when", r->condition);
+    row(cli, "says", r->message);
     row(cli, "why", r->why);
     row(cli, "fix", r->fix);
     row(cli, "waiver",
         r->unwaivable ? "cannot be waived; trying to is an error of its own (BH-090)"
-                      : "may be waived with an approver and an expiry date");
+                      : "may be waived with a scope, an approver and an expiry date");
     row(cli, "needs", needs_text[r->needs]);
     row_words(cli, "refs", r->refs);
     row_words(cli, "controls", r->controls);
@@ -111,6 +112,7 @@ static void json_rule(struct bh_json *j, const struct bh_rule *r)
     bh_json_key_str(j, "severity", bh_severity_str(r->severity));
     bh_json_key_str(j, "title", r->title);
     bh_json_key_str(j, "condition", r->condition);
+    bh_json_key_str(j, "message", r->message);
     bh_json_key_str(j, "why", r->why);
     bh_json_key_str(j, "fix", r->fix);
     bh_json_key_words(j, "refs", r->refs);

@@ -27,6 +27,8 @@ struct bh_rule {
     bool extended;         /* + in the rule book */
     const char *title;     /* one line */
     const char *condition; /* when it speaks */
+    const char
+        *message; /* what a finding says, with {placeholders}; the rule's function fills in the particulars */
     const char *why;
     const char *fix;                         /* in the policy's words */
     const char *fix_kubernetes, *fix_slurm;  /* in theirs, where it differs */

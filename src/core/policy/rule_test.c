@@ -24,7 +24,7 @@ TEST(the_book_is_complete)
     CHECK(bh_rule_at(bh_rule_count()) == NULL);
     for (size_t i = 0; i < bh_rule_count(); i++) {
         const struct bh_rule *r = bh_rule_at(i);
-        CHECK(*r->title && *r->why && *r->fix && *r->condition);
+        CHECK(*r->title && *r->message && *r->why && *r->fix && *r->condition);
         CHECK(r->refs && r->controls);
         if (i)
             CHECK(strcmp(bh_rule_at(i - 1)->id, r->id) < 0);
