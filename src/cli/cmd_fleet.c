@@ -6,16 +6,18 @@
  * left out, and a comment says why, so that nobody takes silence for a no.
  */
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "cli/cli.h"
 #include "cli/save.h"
 #include "conf/fleet_write.h"
 #include "gpu/gpu.h"
+#include "host/labels.h"
 #include "host/platform.h"
 
 #include <inttypes.h>
 
 enum { OPT_OUT, OPT_NAME, OPT_FORCE };
-enum { FILE_MAX = 16 << 20, PROFILE_START_MAX = 15 };
+enum { FILE_MAX = 16 << 20, LABELS_MAX = 1 << 20, PROFILE_START_MAX = 15 };
 
 static const struct bh_opt opts[] = {
     [OPT_OUT] = {"out", 0, BH_OPT_FILE, "FILE", NULL, "write there instead of standard output"},
@@ -91,6 +93,55 @@ static void add_params(struct export *x, struct bh_fleet_node *n)
             }
 }
 
+static void set_label(struct bh_arena *a, struct bh_fleet_node *n, struct bh_span key, struct bh_span value)
+{
+    const char *text = bh_arena_strn(a, value.at, value.n);
+    for (size_t i = 0; i < n->labels.n; i++)
+        if (strlen(n->labels.at[i].key) == key.n && memcmp(n->labels.at[i].key, key.at, key.n) == 0) {
+            n->labels.at[i].value = text; /* a later line wins, as in the discovery itself */
+            return;
+        }
+    *bh_vec_push(&n->labels) = (struct bh_keyed){.key = bh_arena_strn(a, key.at, key.n), .value = text};
+}
+
+/* What GPU feature discovery told the cluster, so that lint can hold it against the silicon. */
+static void add_labels(struct export *x, struct bh_fleet_node *n)
+{
+    BH_AUTOFREE char *text = NULL;
+    struct bh_span key, value;
+    struct bh_err err;
+    size_t pos = 0, bad = 0;
+    int rc = bh_sysfile_read(BH_LABELS_GFD, LABELS_MAX, &text, NULL, &err);
+    *bh_vec_push(&x->unknown) =
+        "operator, vgpuManager, site: no file of this machine tells them; add them by hand";
+    if (rc < 0) {
+        missing(x, "labels",
+                rc == BH_NOT_FOUND ? "no labels of GPU feature discovery on this machine; add them by hand"
+                                   : err.msg);
+        return;
+    }
+    while (bh_labels_next(text, &pos, &key, &value, &bad))
+        set_label(&x->fleet.arena, n, key, value);
+    if (bad)
+        *bh_vec_push(&x->unknown) =
+            bh_arena_printf(&x->fleet.arena, "labels: %zu %s of " BH_LABELS_GFD " left out: no label", bad,
+                            bad == 1 ? "line" : "lines");
+}
+
+/* The fleet file has no place for how an AMD GPU is cut; a comment keeps it. */
+static void remark_partition(struct export *x, const struct bh_gpu_device *d)
+{
+    if (d->compute_partition || d->memory_partition || !d->isolation.why)
+        *bh_vec_push(&x->unknown) = bh_arena_printf(
+            &x->fleet.arena,
+            "GPU %" PRIu32 ": compute partition %s, memory partition %s, isolation %s: not judged", d->index,
+            d->compute_partition ? d->compute_partition : "unknown",
+            d->memory_partition ? d->memory_partition : "unknown",
+            d->isolation.why ? "unknown"
+            : d->isolation.v ? "on"
+                             : "off");
+}
+
 static void add_instances(struct export *x, const struct bh_gpu_device *d, struct bh_gpu *g)
 {
     for (size_t i = 0; i < d->instances.n; i++) {
@@ -145,6 +196,7 @@ static void add_gpus(struct export *x, struct bh_fleet_node *n)
         if (!d->mig_mode.why)
             g->mig_enabled = d->mig_mode.v ? BH_FACT_YES : BH_FACT_NO;
         add_instances(x, d, g);
+        remark_partition(x, d);
     }
 }
 
@@ -153,8 +205,8 @@ static void add_head(struct export *x)
     struct bh_arena *a = &x->fleet.arena;
     const struct bh_platform *p = x->p;
     if (x->s->simulated)
-        *bh_vec_push(&x->head) =
-            bh_arena_printf(a, "simulated: the GPUs are those of %s, and not real", x->s->library);
+        *bh_vec_push(&x->head) = bh_arena_printf(a, "simulated: the GPUs are those of %s, and not real",
+                                                 x->s->library ? x->s->library : bh_sysroot());
     if (p->root)
         *bh_vec_push(&x->head) =
             bh_arena_printf(a, "simulated: the machine's own facts were read below %s", p->root);
@@ -182,8 +234,7 @@ static void build(struct export *x, const char *name)
     n->toolkit = x->p->toolkit.text;
     if (!n->toolkit)
         missing(x, "toolkit", x->p->toolkit.why);
-    *bh_vec_push(&x->unknown) =
-        "operator, vgpuManager, site, labels: no file of this machine tells them; add them by hand";
+    add_labels(x, n);
     n->iommu = fact_of(x, "iommu", x->p->iommu);
     n->acs = fact_of(x, "acs", x->p->acs);
     n->secure_boot = fact_of(x, "secureBoot", x->p->secure_boot);
@@ -225,7 +276,7 @@ static int run(struct bh_cli *cli)
         (void)bh_fail(&err, BH_USAGE, "fleet has no '%.60s'; there is export", cli->operands[0]);
         return bh_cli_fail(cli, &err);
     }
-    int rc = bh_gpu_read(&bh_gpu_nvml, &s, &err);
+    int rc = bh_gpu_read(&bh_gpu_machine, &s, &err);
     if (rc == BH_OK) {
         rc = export(cli, &s, &err);
         bh_gpu_snapshot_fini(&s);
@@ -245,9 +296,11 @@ const struct bh_cmd bh_cmd_fleet = {
                 "bulkhead fleet export --name gpu-01         under another name than the host's\n",
     .text =
         "As root more can be seen: the ports' configuration (acs) and MIG placements. Facts that cannot be\n"
-        "had are left out, and a comment says why.\n"
+        "had are left out, and a comment says why. Labels are those that GPU feature discovery left in\n" BH_LABELS_GFD
+        ".\n"
         "\n"
-        "Exit status: 0; 2 wrong use, 3 no permission, 4 no driver on this machine, 5 the file exists.\n",
+        "Exit status: 0; 2 wrong use, 3 no permission, 4 no driver on this machine, 5 the file exists, 7 the\n"
+        "driver does not answer.\n",
     .opts = opts,
     .run = run,
 };

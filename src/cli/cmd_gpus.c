@@ -16,7 +16,7 @@ static int run(struct bh_cli *cli)
 {
     struct bh_gpu_snapshot s;
     struct bh_err err;
-    if (bh_gpu_read(&bh_gpu_nvml, &s, &err) < 0)
+    if (bh_gpu_read(&bh_gpu_machine, &s, &err) < 0)
         return bh_cli_fail(cli, &err);
     if (bh_cli_wants(cli, OPT_OUTPUT, "json"))
         bh_gpus_json(&cli->out, &s);
@@ -36,11 +36,14 @@ const struct bh_cmd bh_cmd_gpus = {
                 "bulkhead gpus --tree       where they sit and which reach each other over NVLink\n"
                 "bulkhead gpus -o json      all that is known, for a program\n",
     .text =
-        "Asks the driver's library (libnvidia-ml.so.1, or what BULKHEAD_NVML names) and changes nothing.\n"
-        "A value that cannot be had is shown as - and has its reason in the JSON. On a terminal WHO names\n"
-        "the heaviest process of each line; in a pipe, all.\n"
+        "Asks NVIDIA's library (libnvidia-ml.so.1, or what BULKHEAD_NVML names) and AMD's driver below\n"
+        "/sys, and changes nothing. A value that cannot be had is shown as - and has its reason in the\n"
+        "JSON. On a terminal WHO names the heaviest process of each line; in a pipe, all: pid, user,\n"
+        "memory, share of the multiprocessors' time. A driver that does not answer for 10 s is given up;\n"
+        "BULKHEAD_GPU_TIMEOUT sets another number of seconds.\n"
         "\n"
-        "Exit status: 0; 3 no permission, 4 no driver on this machine, 5 driver and library differ.\n",
+        "Exit status: 0; 3 no permission, 4 no driver on this machine, 5 driver and library differ, 7 the\n"
+        "driver does not answer.\n",
     .opts = opts,
     .run = run,
 };

@@ -53,14 +53,18 @@ static inline void bh_gpus_fixture_init(struct bh_gpu_snapshot *s)
                                                           .kind = "compute",
                                                           .name = "python3",
                                                           .user = "ada",
-                                                          .memory_bytes = {BH_GIB, NULL}};
+                                                          .memory_bytes = {BH_GIB, NULL},
+                                                          .sm_percent = none,
+                                                          .memory_percent = none};
     *bh_vec_push(&d->processes) = (struct bh_gpu_process){.pid = 43,
                                                           .gi = 1,
                                                           .kind = "compute",
                                                           .user = "bob",
-                                                          .memory_bytes = {2 * BH_GIB + 205 * BH_MIB, NULL}};
+                                                          .memory_bytes = {2 * BH_GIB + 205 * BH_MIB, NULL},
+                                                          .sm_percent = {35, NULL},
+                                                          .memory_percent = {12, NULL}};
     *bh_vec_push(&d->processes) = (struct bh_gpu_process){
-        .pid = 44, .gi = BH_NO_ID, .ci = BH_NO_ID, .kind = "mps", .memory_bytes = none};
+        .pid = 44, .gi = BH_NO_ID, .ci = BH_NO_ID, .kind = "mps", .memory_bytes = none, .sm_percent = none};
     d = bh_vec_push(&s->devices);
     *d = (struct bh_gpu_device){.index = 1,
                                 .trouble = "lost: it fell off the bus",
@@ -73,6 +77,30 @@ static inline void bh_gpus_fixture_init(struct bh_gpu_snapshot *s)
                                 .throttle = lost,
                                 .processes_seen = lost};
     *bh_vec_push(&s->notes) = "one thing is odd";
+}
+
+/* One more, of another maker. */
+static inline void bh_gpus_fixture_amd(struct bh_gpu_snapshot *s)
+{
+    struct bh_gpu_device *d = bh_vec_push(&s->devices);
+    *d = (struct bh_gpu_device){.index = 2,
+                                .vendor = BH_GPU_AMD,
+                                .alive = true,
+                                .name = "MI300X",
+                                .pci = "0000:c1:00.0",
+                                .module_id = -1,
+                                .minor = 1,
+                                .numa = 1,
+                                .total_bytes = {192 * BH_GIB, NULL},
+                                .util_percent = {42, NULL},
+                                .compute_partition = "SPX",
+                                .compute_partitions = "SPX, CPX",
+                                .memory_partition = "NPS1",
+                                .domain = "xgmi-7",
+                                .links = {0, "amdgpu does not say"},
+                                .throttle = {0, "amdgpu does not say"},
+                                .processes_seen = {0, "amdgpu does not say"}};
+    s->amdgpu = "6.10.5";
 }
 
 #endif

@@ -76,8 +76,10 @@ static void write_process(struct bh_json *j, const struct bh_gpu_process *p)
     bh_json_key_str(j, "user", p->user);
     id(j, "gpuInstance", id_of(p->gi));
     id(j, "computeInstance", id_of(p->ci));
-    const struct named memory = {"memoryBytes", p->memory_bytes, false};
-    readings(j, &memory, 1);
+    const struct named table[] = {{"memoryBytes", p->memory_bytes, false},
+                                  {"smPercent", p->sm_percent, false},
+                                  {"memoryPercent", p->memory_percent, false}};
+    readings(j, table, BH_COUNT_OF(table));
     bh_json_close(j, '}');
 }
 
@@ -118,6 +120,7 @@ static void write_readings(struct bh_json *j, const struct bh_gpu_device *d)
         {"throttleBits", d->throttle, false},
         {"linksUp", d->links, false},
         {"fabricState", d->fabric_state, false},
+        {"isolationEnforced", d->isolation, true},
         {"processCount", d->processes_seen, false},
     };
     readings(j, table, BH_COUNT_OF(table));
@@ -149,6 +152,7 @@ static void write_device(struct bh_json *j, const struct bh_gpu_device *d)
     bh_throttle_words(&slow, d->throttle.v);
     bh_json_open(j, '{');
     bh_json_key_u64(j, "index", d->index);
+    bh_json_key_str(j, "vendor", d->vendor == BH_GPU_AMD ? "amd" : "nvidia");
     bh_json_key_bool(j, "alive", d->alive);
     bh_json_key_str(j, "trouble", d->trouble);
     bh_json_key_str(j, "uuid", d->uuid);
@@ -165,6 +169,10 @@ static void write_device(struct bh_json *j, const struct bh_gpu_device *d)
     bh_json_key_str(j, "domain", d->domain);
     bh_json_key_str(j, "fabric", d->fabric_key);
     bh_json_key_u64(j, "fabricHealth", d->fabric_health);
+    bh_json_key_str(j, "computePartition", d->compute_partition);
+    bh_json_key_str(j, "computePartitions", d->compute_partitions);
+    bh_json_key_str(j, "memoryPartition", d->memory_partition);
+    bh_json_key_str(j, "memoryPartitions", d->memory_partitions);
     bh_json_key_str(j, "throttle", d->throttle.why ? NULL : bh_buf_text(&slow));
     write_readings(j, d);
     write_lists(j, d);
@@ -207,6 +215,7 @@ void bh_gpus_json(struct bh_buf *out, const struct bh_gpu_snapshot *s)
     bh_json_key_str(&j, "driver", s->driver);
     bh_json_key_str(&j, "nvml", s->nvml);
     bh_json_key_str(&j, "cuda", s->cuda);
+    bh_json_key_str(&j, "amdgpu", s->amdgpu);
     write_confidential(&j, s);
     bh_json_key(&j, "gpus");
     bh_json_open(&j, '[');

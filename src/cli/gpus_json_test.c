@@ -8,6 +8,7 @@ TEST(all_that_is_known_and_why_the_rest_is_not)
     struct bh_gpu_snapshot s;
     struct bh_buf b;
     bh_gpus_fixture_init(&s);
+    bh_gpus_fixture_amd(&s);
     bh_buf_init(&b, 1u << 20);
     bh_gpus_json(&b, &s);
     static const char *const parts[] = {
@@ -20,6 +21,12 @@ TEST(all_that_is_known_and_why_the_rest_is_not)
         "\"utilPercent\": null,",
         "\"utilPercent\": \"not supported by this GPU\"",
         "\"gpuInstance\": 9,\n          \"computeInstance\": null,",
+        "\"memoryBytes\": 2362441728, \"smPercent\": 35, \"memoryPercent\": 12}",
+        "\"smPercent\": null, \"memoryPercent\": null, \"unknown\": {\"smPercent\": \"not supported by this GPU\"",
+        "\"index\": 2,\n      \"vendor\": \"amd\",",
+        "\"computePartition\": \"SPX\",\n      \"computePartitions\": \"SPX, CPX\",\n      \"memoryPartition\": \"NPS1\",",
+        "\"vendor\": \"nvidia\",",
+        "\"amdgpu\": \"6.10.5\",",
         "{\"pid\": 42, \"kind\": \"compute\", \"name\": \"python3\", \"user\": \"ada\", \"gpuInstance\": 1,",
         "{\"link\": 0, \"remote\": \"switch\", \"remotePci\": \"0000:05:00.0\"}",
         "\"trouble\": \"lost: it fell off the bus\",",

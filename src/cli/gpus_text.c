@@ -2,6 +2,7 @@
 #include "cli/gpus_text.h"
 
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "base/units.h"
 
 #include <inttypes.h>
@@ -58,6 +59,8 @@ static void add_process(struct bh_buf *b, const struct bh_gpu_process *p)
     if (!p->memory_bytes.why)
         bh_buf_printf(b, " %" PRIu64 ".%" PRIu64 "G", tenths_gib(p->memory_bytes.v) / 10,
                       tenths_gib(p->memory_bytes.v) % 10);
+    if (!p->sm_percent.why)
+        bh_buf_printf(b, " %" PRIu64 "%%", p->sm_percent.v);
 }
 
 static bool before(const struct bh_gpu_process *a, const struct bh_gpu_process *b)
@@ -175,17 +178,31 @@ static void say_simulated(struct bh_cli *cli, const struct bh_gpu_snapshot *s)
         return;
     bh_paint_add(&cli->out, cli->paint_out, BH_PAINT_YELLOW, "simulated");
     bh_buf_str(&cli->out, ": no GPU stands behind these lines, but ");
-    bh_text_add(&cli->out, s->library);
+    bh_text_add(&cli->out, s->library ? s->library : bh_sysroot());
     bh_buf_str(&cli->out, "\n");
+}
+
+static bool has_amd(const struct bh_gpu_snapshot *s)
+{
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (s->devices.at[i].vendor == BH_GPU_AMD)
+            return true;
+    return false;
 }
 
 static void write_head(struct bh_cli *cli, const struct bh_gpu_snapshot *s)
 {
     say_simulated(cli, s);
-    bh_buf_str(&cli->out, "driver ");
-    bh_text_add(&cli->out, s->driver ? s->driver : "unknown");
-    bh_buf_str(&cli->out, ", CUDA ");
-    bh_text_add(&cli->out, s->cuda ? s->cuda : "unknown");
+    if (s->library) {
+        bh_buf_str(&cli->out, "driver ");
+        bh_text_add(&cli->out, s->driver ? s->driver : "unknown");
+        bh_buf_str(&cli->out, ", CUDA ");
+        bh_text_add(&cli->out, s->cuda ? s->cuda : "unknown");
+    }
+    if (has_amd(s)) {
+        bh_buf_str(&cli->out, s->library ? ", amdgpu " : "amdgpu ");
+        bh_text_add(&cli->out, s->amdgpu ? s->amdgpu : "of the kernel");
+    }
     bh_buf_printf(&cli->out, ", %zu %s\n", s->devices.n, s->devices.n == 1 ? "GPU" : "GPUs");
 }
 
@@ -233,12 +250,18 @@ void bh_gpus_text(struct bh_cli *cli, const struct bh_gpu_snapshot *s)
 
 /* ---- the tree ---- */
 
+static const char *link_word(const struct bh_gpu_device *d)
+{
+    return d->vendor == BH_GPU_AMD ? "xGMI" : "NVLink";
+}
+
 static void links_line(struct bh_buf *b, const struct bh_gpu_device *d)
 {
     size_t to[3] = {0};
     for (size_t i = 0; i < d->up.n; i++)
         to[d->up.at[i].remote]++;
-    bh_buf_printf(b, "      NVLink %s: ", d->domain);
+    bh_buf_printf(b, "      %s %s: %s", link_word(d), d->domain,
+                  d->up.n ? "" : "how many links is not known");
     static const char *const words[] = {"to GPUs", "to switches", "elsewhere"};
     const char *comma = "";
     for (size_t i = 0; i < BH_COUNT_OF(to); i++)
@@ -247,6 +270,30 @@ static void links_line(struct bh_buf *b, const struct bh_gpu_device *d)
             comma = ", ";
         }
     bh_buf_str(b, "\n");
+}
+
+/* How an AMD GPU is cut, and how it could be. */
+static void partition_line(struct bh_buf *b, const struct bh_gpu_device *d)
+{
+    const struct {
+        const char *what, *is, *may;
+    } table[] = {{"compute", d->compute_partition, d->compute_partitions},
+                 {"memory", d->memory_partition, d->memory_partitions}};
+    const char *lead = "      partition ";
+    for (size_t i = 0; i < BH_COUNT_OF(table); i++) {
+        if (!table[i].is)
+            continue;
+        bh_buf_printf(b, "%s%s %s", lead, table[i].what, table[i].is);
+        if (table[i].may)
+            bh_buf_printf(b, " (of %s)", table[i].may);
+        lead = ", ";
+    }
+    if (d->vendor == BH_GPU_AMD && !d->isolation.why) {
+        bh_buf_printf(b, "%s%s", *lead == ',' ? ", isolation " : "      isolation ",
+                      d->isolation.v ? "on" : "off");
+        lead = ", ";
+    }
+    bh_buf_str(b, *lead == ',' ? "\n" : "");
 }
 
 static void device_lines(struct bh_cli *cli, const struct bh_gpu_device *d)
@@ -270,6 +317,7 @@ static void device_lines(struct bh_cli *cli, const struct bh_gpu_device *d)
     bh_buf_str(b, "\n");
     if (d->domain)
         links_line(b, d);
+    partition_line(b, d);
     for (size_t i = 0; i < d->instances.n; i++) {
         const struct bh_gpu_instance *at = &d->instances.at[i];
         bh_buf_printf(b, "      MIG %" PRIu32, at->gi);
@@ -297,7 +345,7 @@ static void domain_lines(struct bh_cli *cli, const struct bh_gpu_snapshot *s)
             first = !bh_str_eq(s->devices.at[k].domain, domain);
         if (!first)
             continue;
-        bh_buf_printf(&cli->out, "NVLink domain %s: GPU", domain);
+        bh_buf_printf(&cli->out, "%s domain %s: GPU", link_word(&s->devices.at[i]), domain);
         for (size_t k = i; k < s->devices.n; k++)
             if (bh_str_eq(s->devices.at[k].domain, domain))
                 bh_buf_printf(&cli->out, " %" PRIu32, s->devices.at[k].index);
@@ -310,8 +358,8 @@ static void domain_lines(struct bh_cli *cli, const struct bh_gpu_snapshot *s)
         const char *a = s->devices.at[p->a].domain, *b = s->devices.at[p->b].domain;
         if ((a && bh_str_eq(a, b)) || s->devices.n > 16)
             continue;
-        bh_buf_printf(&cli->out, "GPU %" PRIu32 " and %" PRIu32 ": no NVLink; %s\n",
-                      s->devices.at[p->a].index, s->devices.at[p->b].index,
+        bh_buf_printf(&cli->out, "GPU %" PRIu32 " and %" PRIu32 ": no %s; %s\n", s->devices.at[p->a].index,
+                      s->devices.at[p->b].index, link_word(&s->devices.at[p->a]),
                       p->ancestor ? p->ancestor : "how they are joined is not known");
     }
 }

@@ -26,12 +26,12 @@ TEST(a_line_for_each_gpu_and_slice)
     CHECK_STR(shown(bh_gpus_text, true, false),
               HEAD "GPU    MODEL       MEMORY GiB  UTIL  PCI      NUMA  HEALTH  WHO\n"
                    "0      H200-141GB  3.5/140.4   -     18:00.0  1     ok      44(?)\n"
-                   "0:1.0  3g.71gb@4   1.0/70.0    -                            43(bob) 2.2G +1\n"
+                   "0:1.0  3g.71gb@4   1.0/70.0    -                            43(bob) 2.2G 35% +1\n"
                    "0:9    1g.18gb     -/-         -                    unused  -\n"
                    "1      unknown     -/-         -     -        -     lost    ?\n"
                    "GPU 1: lost: it fell off the bus\n"
                    "note: one thing is odd\n");
-    CHECK(strstr(shown(bh_gpus_text, false, false), "42(ada) 1.0G, 43(bob) 2.2G\n") != NULL);
+    CHECK(strstr(shown(bh_gpus_text, false, false), "42(ada) 1.0G, 43(bob) 2.2G 35%\n") != NULL);
     CHECK(strstr(shown(bh_gpus_text, true, true), "\x1b[1;31mlost\x1b[0m") != NULL);
 }
 
@@ -48,6 +48,25 @@ TEST(the_tree)
                    "NVLink domain nvl-0: GPU 0\n"
                    "GPU 1: lost: it fell off the bus\n"
                    "note: one thing is odd\n");
+}
+
+TEST(gpus_of_two_makers)
+{
+    bh_gpus_fixture_amd(&s);
+    const char *table = shown(bh_gpus_text, true, false);
+    CHECK(strstr(table, "driver 580.159.03, CUDA 13.0, amdgpu 6.10.5, 3 GPUs\n"));
+    CHECK(strstr(table, "2      MI300X      0.0/192.0   42%   c1:00.0  1     ok      ?\n"));
+    CHECK(strstr(table, "GPU 2: who uses it is not known: amdgpu does not say\n"));
+    const char *tree = shown(bh_gpus_tree, true, false);
+    CHECK(strstr(tree, "    PCI 0000:c1:00.0  GPU 2  MI300X  192 GiB  ok\n"
+                       "      xGMI xgmi-7: how many links is not known\n"
+                       "      partition compute SPX (of SPX, CPX), memory NPS1, isolation off\n"));
+    CHECK(strstr(tree, "xGMI domain xgmi-7: GPU 2\n"));
+    s.library = NULL;
+    CHECK(strstr(shown(bh_gpus_text, true, false), "\namdgpu 6.10.5, 3 GPUs\n"));
+    s.amdgpu = NULL;
+    CHECK(strstr(shown(bh_gpus_text, true, false), "\namdgpu of the kernel, 3 GPUs\n"));
+    s.library = "x.so";
 }
 
 TEST(real_gpus_are_not_called_simulated)

@@ -42,7 +42,7 @@ TEST(a_backend_is_opened_read_and_closed)
 {
     const struct bh_gpu_backend well = {open_well, take_well, close_it};
     struct bh_gpu_snapshot s;
-    CHECK_EQ(bh_gpu_read(&well, &s, NULL), BH_OK);
+    CHECK_EQ(bh_gpu_read_here(&well, &s, NULL), BH_OK);
     CHECK_EQ(closed, 1);
     CHECK(s.devices.n == 1 && s.devices.at[0].index == 3);
     bh_gpu_snapshot_fini(&s);
@@ -55,9 +55,9 @@ TEST(a_failure_leaves_nothing)
     struct bh_gpu_snapshot s;
     struct bh_err err;
     closed = 0;
-    CHECK_EQ(bh_gpu_read(&absent, &s, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_gpu_read_here(&absent, &s, &err), BH_NOT_FOUND);
     CHECK(closed == 0 && s.devices.n == 0);
-    CHECK_EQ(bh_gpu_read(&broken, &s, &err), BH_SYSTEM);
+    CHECK_EQ(bh_gpu_read_here(&broken, &s, &err), BH_SYSTEM);
     CHECK_STR(err.msg, "it broke");
     CHECK(closed == 1 && s.devices.n == 0 && !s.devices.at);
 }

@@ -17,15 +17,54 @@ struct bh_nvml_api {
 #undef NVML_CALL
 };
 
+/* The vendor's names of the calls, the newest of each. */
+struct bh_nvml_names {
+#define NVML_CALL(field, params, ...) const char *field;
+#include "gpu/nvml_calls.def"
+#undef NVML_CALL
+};
+extern const struct bh_nvml_names bh_nvml_names;
+
+/* A call whose struct is not the one we know; call NULL: none was met. */
+struct bh_nvml_misfit {
+    const char *call;
+    size_t bytes; /* of our struct */
+    bool is_short;
+};
+
 struct bh_nvml {
     struct bh_nvml_api api;
     void *library;
-    const char *path; /* as it was asked for */
+    char *path; /* as it was asked for */
+    struct bh_nvml_misfit *misfit;
     bool simulated;
 };
 
+/* Find the library and start it; close with bh_nvml_close. One that cannot be used gives one sentence. */
+int bh_nvml_open(struct bh_nvml **ret, struct bh_err *err) BH_MUST_USE;
+void bh_nvml_close(struct bh_nvml *n);
+/* BH_CONFLICT and a sentence where a struct did not fit; else BH_OK. */
+int bh_nvml_fits(const struct bh_nvml *n, struct bh_err *err) BH_MUST_USE;
+
 /* The status of a call, or NVML_FUNCTION_NOT_FOUND where the library does not have it. */
-#define BH_NVML_CALL(n, fn, ...) ((n)->api.fn ? (n)->api.fn(__VA_ARGS__) : (int)NVML_FUNCTION_NOT_FOUND)
+#define BH_NVML_CALL(n, fn, ...) \
+    ((n)->api.fn ? (bh_gpu_asking(bh_nvml_names.fn), (n)->api.fn(__VA_ARGS__)) : (int)NVML_FUNCTION_NOT_FOUND)
+
+/* Room for a struct that carries no size of its own, with known bytes in it and behind it. */
+struct bh_nvml_room {
+    _Alignas(16) unsigned char at[512];
+};
+void *bh_nvml_room_fill(struct bh_nvml_room *r);
+/*
+ * Copies `size` bytes to out when status is NVML_OK, and zeros otherwise. A library that wrote past them, or left the
+ * four bytes at `must` as they were (must == size: not looked at), has another struct: n->misfit says so.
+ */
+int bh_nvml_room_take(const struct bh_nvml *n, const char *call, int status, const struct bh_nvml_room *r,
+                      void *out, size_t size, size_t must);
+/* BH_NVML_CALL for a call whose last argument is such a struct; `field` is the last of those that are used. */
+#define BH_NVML_FILL(n, fn, room, out, must, ...)                                                       \
+    bh_nvml_room_take((n), bh_nvml_names.fn, BH_NVML_CALL(n, fn, __VA_ARGS__, bh_nvml_room_fill(room)), \
+                      (room), (out), sizeof(*(out)), (must))
 
 /* Why a reading is missing, in a few words; never NULL for a status other than NVML_OK. */
 const char *bh_nvml_why(struct bh_arena *a, int status);
@@ -35,6 +74,8 @@ struct bh_reading bh_nvml_reading(struct bh_arena *a, int status, uint64_t v);
 const char *bh_nvml_text(struct bh_arena *a, int status, const char *buf, size_t size);
 /* `0000:18:00.0`; NULL: out of range. */
 const char *bh_nvml_pci(struct bh_arena *a, int status, const struct nvml_pci_info *pci);
+/* What stands behind `MIG ` in a profile's or a MIG device's name; NULL: nothing. */
+const char *bh_nvml_profile_name(struct bh_arena *a, const char *buf, size_t size);
 
 /* Each fills its part of *d. */
 void bh_nvml_read_device(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_snapshot *s,

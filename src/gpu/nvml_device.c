@@ -3,6 +3,7 @@
 #include "base/sysfile.h"
 #include "base/units.h"
 #include "gpu/nvml.h"
+#include "gpu/text.h"
 
 #include <stdio.h>
 
@@ -12,18 +13,17 @@ enum { TEXT = 256, ASKED = 96, NODES = 1024, NUMA_MAX = NODES - 1 };
 typedef int (*text_call)(nvml_device_t, char *, unsigned);
 
 /* The buffer is larger than what is asked for: a library that counts wrongly finds room. */
-static const char *text_of(struct bh_arena *a, text_call call, nvml_device_t h)
+static const char *text_of(struct bh_arena *a, text_call call, const char *name, nvml_device_t h)
 {
     char text[TEXT] = {0};
+    bh_gpu_asking(name);
     int status = call ? call(h, text, ASKED) : (int)NVML_FUNCTION_NOT_FOUND;
     return bh_nvml_text(a, status, text, sizeof(text));
 }
 
 const char *bh_nvml_pci(struct bh_arena *a, int status, const struct nvml_pci_info *pci)
 {
-    if (status != NVML_OK || pci->bus > 0xff || pci->device > 0x1f)
-        return NULL;
-    return bh_arena_printf(a, "%04x:%02x:%02x.0", pci->domain, pci->bus, pci->device);
+    return status == NVML_OK ? bh_gpu_pci(a, pci->domain, pci->bus, pci->device) : NULL;
 }
 
 /* The node of the processor it is attached to: one set bit, else what the kernel says. */
@@ -59,17 +59,18 @@ static int32_t small_number(int status, unsigned v)
 static void read_identity(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
                           struct bh_gpu_device *d)
 {
-    struct nvml_pci_info pci = {0};
+    struct nvml_pci_info pci;
+    struct bh_nvml_room room;
     char gsp[TEXT] = {0};
     unsigned number = 0;
 
-    d->name = text_of(a, n->api.name, h);
-    d->serial = text_of(a, n->api.serial, h);
-    d->vbios = text_of(a, n->api.vbios, h);
-    d->inforom = text_of(a, n->api.inforom, h);
+    d->name = text_of(a, n->api.name, bh_nvml_names.name, h);
+    d->serial = text_of(a, n->api.serial, bh_nvml_names.serial, h);
+    d->vbios = text_of(a, n->api.vbios, bh_nvml_names.vbios, h);
+    d->inforom = text_of(a, n->api.inforom, bh_nvml_names.inforom, h);
     int status = BH_NVML_CALL(n, gsp, h, gsp);
     d->gsp = bh_nvml_text(a, status, gsp, sizeof(gsp));
-    status = BH_NVML_CALL(n, pci, h, &pci);
+    status = BH_NVML_FILL(n, pci, &room, &pci, offsetof(struct nvml_pci_info, device_id), h);
     d->pci = bh_nvml_pci(a, status, &pci);
     status = BH_NVML_CALL(n, minor, h, &number);
     d->minor = small_number(status, number);
@@ -103,7 +104,8 @@ static void read_ecc(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *
 
 static void read_clocks(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d)
 {
-    struct nvml_utilization use = {0};
+    struct nvml_utilization use;
+    struct bh_nvml_room room;
     unsigned v = 0;
     unsigned long long bits = 0;
     int status = BH_NVML_CALL(n, temperature, h, 0, &v);
@@ -118,7 +120,7 @@ static void read_clocks(const struct bh_nvml *n, nvml_device_t h, struct bh_aren
     d->memory_mhz = bh_nvml_reading(a, status, v);
     status = BH_NVML_CALL(n, throttle, h, &bits);
     d->throttle = bh_nvml_reading(a, status, bits);
-    status = BH_NVML_CALL(n, utilization, h, &use);
+    status = BH_NVML_FILL(n, utilization, &room, &use, offsetof(struct nvml_utilization, memory), h);
     d->util_percent = bh_nvml_reading(a, status, use.gpu);
     d->memory_util_percent = bh_nvml_reading(a, status, use.memory);
     if (!d->util_percent.why && use.gpu > 100)
@@ -153,8 +155,9 @@ void bh_nvml_read_memory(const struct bh_nvml *n, nvml_device_t h, struct bh_are
     int status = BH_NVML_CALL(n, memory_v2, h, &m);
     d->reserved_bytes = bh_nvml_reading(a, status, m.reserved);
     if (status != NVML_OK) {
-        struct nvml_memory old = {0};
-        status = BH_NVML_CALL(n, memory, h, &old);
+        struct nvml_memory old;
+        struct bh_nvml_room room;
+        status = BH_NVML_FILL(n, memory, &room, &old, offsetof(struct nvml_memory, used), h);
         m = (struct nvml_memory_v2){.total = old.total, .free = old.free, .used = old.used};
     }
     d->total_bytes = bh_nvml_reading(a, status, m.total);

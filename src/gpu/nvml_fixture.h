@@ -23,7 +23,8 @@ static inline void bh_nvml_fixture_take(struct bh_nvml_fixture *f, const char *s
     (void)snprintf(path, sizeof(path), "%s/%s.so", BH_STANDINS, scene);
     bh_gpu_snapshot_fini(&f->s);
     *f = (struct bh_nvml_fixture){0};
-    f->rc = setenv("BULKHEAD_NVML", path, 1) == 0 ? bh_gpu_read(&bh_gpu_nvml, &f->s, &f->err) : BH_SYSTEM;
+    f->rc =
+        setenv("BULKHEAD_NVML", path, 1) == 0 ? bh_gpu_read_here(&bh_gpu_nvml, &f->s, &f->err) : BH_SYSTEM;
 }
 
 /* A file below the root, with its folders. */

@@ -30,11 +30,12 @@ void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_aren
         if (status != NVML_OK || up != 1)
             continue;
         struct bh_gpu_link *l = bh_vec_push(&d->up);
-        struct nvml_pci_info pci = {0};
+        struct nvml_pci_info pci;
+        struct bh_nvml_room room;
         *l = (struct bh_gpu_link){.link = i};
         status = BH_NVML_CALL(n, link_type, h, i, &type);
         l->remote = remote_of(status, type);
-        status = BH_NVML_CALL(n, link_pci, h, i, &pci);
+        status = BH_NVML_FILL(n, link_pci, &room, &pci, sizeof(pci), h, i);
         l->remote_pci = bh_nvml_pci(a, status, &pci);
     }
     d->links = bh_nvml_reading(a, first, d->up.n);

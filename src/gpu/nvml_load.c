@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "gpu/health.h"
 #include "gpu/nvml.h"
+#include "gpu/text.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -20,6 +21,13 @@ static const struct {
     const char *names[NAMES_MAX + 1];
 } calls[] = {
 #define NVML_CALL(field, params, ...) {offsetof(struct bh_nvml_api, field), {__VA_ARGS__}},
+#include "gpu/nvml_calls.def"
+#undef NVML_CALL
+};
+
+#define FIRST(name, ...) name
+const struct bh_nvml_names bh_nvml_names = {
+#define NVML_CALL(field, params, ...) .field = FIRST(__VA_ARGS__, ),
 #include "gpu/nvml_calls.def"
 #undef NVML_CALL
 };
@@ -48,6 +56,10 @@ const char *bh_nvml_why(struct bh_arena *a, int status)
         return "the GPU is lost";
     case NVML_RESET_REQUIRED:
         return "the GPU needs a reset";
+    case NVML_IN_USE:
+        return "in use";
+    case NVML_INSUFFICIENT_RESOURCES:
+        return "the GPU has no room left for it";
     default:
         return bh_arena_printf(a, "the driver answered with error %d", status);
     }
@@ -62,8 +74,7 @@ struct bh_reading bh_nvml_reading(struct bh_arena *a, int status, uint64_t v)
 
 const char *bh_nvml_text(struct bh_arena *a, int status, const char *buf, size_t size)
 {
-    size_t n = status == NVML_OK ? strnlen(buf, size) : 0;
-    return n ? bh_arena_strn(a, buf, n) : NULL;
+    return status == NVML_OK ? bh_gpu_text(a, buf, size) : NULL;
 }
 
 static int fail_start(int status, const char *path, struct bh_err *err)
@@ -103,16 +114,22 @@ static void find_calls(struct bh_nvml *n)
     n->simulated = dlsym(n->library, "bulkhead_simulated") != NULL;
 }
 
-static void close_library(void *self)
+static void unload(struct bh_nvml *n)
 {
-    struct bh_nvml *n = self;
-    if (n->api.shutdown)
-        (void)n->api.shutdown();
     (void)dlclose(n->library);
+    free(n->path);
+    free(n->misfit);
     free(n);
 }
 
-static int open_library(void **ret_self, struct bh_err *err)
+void bh_nvml_close(struct bh_nvml *n)
+{
+    bh_gpu_asking_of(BH_NO_ID);
+    (void)BH_NVML_CALL(n, shutdown, );
+    unload(n);
+}
+
+int bh_nvml_open(struct bh_nvml **ret, struct bh_err *err)
 {
     const char *named = secure_getenv("BULKHEAD_NVML"), *path = named && *named ? named : LIBRARY;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -124,27 +141,41 @@ static int open_library(void **ret_self, struct bh_err *err)
             path);
     struct bh_nvml *n = bh_alloc(1, sizeof(*n));
     n->library = library;
-    n->path = path;
+    n->path = bh_alloc(strlen(path) + 1, 1); /* the environment may change meanwhile */
+    memcpy(n->path, path, strlen(path) + 1);
+    n->misfit = bh_alloc(1, sizeof(*n->misfit));
     find_calls(n);
     int status = NVML_OK, rc = BH_OK;
     if (!n->api.init || !n->api.count || !n->api.handle)
         rc = bh_fail(err, BH_NOT_FOUND,
                      "%.200s is no NVIDIA driver library that can be used: it cannot list GPUs", path);
-    else if ((status = n->api.init()) != NVML_OK)
+    else if ((status = BH_NVML_CALL(n, init, )) != NVML_OK)
         rc = fail_start(status, path, err);
-    if (rc == BH_OK) {
-        *ret_self = n;
-        return BH_OK;
-    }
-    (void)dlclose(library);
-    free(n);
+    if (rc == BH_OK)
+        *ret = n;
+    else
+        unload(n);
     return rc;
+}
+
+static int open_library(void **ret_self, struct bh_err *err)
+{
+    struct bh_nvml *n = NULL;
+    int rc = bh_nvml_open(&n, err);
+    *ret_self = n;
+    return rc;
+}
+
+static void close_library(void *self)
+{
+    bh_nvml_close(self);
 }
 
 static void read_system(const struct bh_nvml *n, struct bh_gpu_snapshot *s)
 {
     struct bh_arena *a = &s->arena;
-    struct nvml_cc_state cc = {0};
+    struct nvml_cc_state cc;
+    struct bh_nvml_room room;
     char text[TEXT] = {0};
     int cuda = 0, status = BH_NVML_CALL(n, driver_version, text, 80);
     s->driver = bh_nvml_text(a, status, text, sizeof(text));
@@ -153,7 +184,8 @@ static void read_system(const struct bh_nvml *n, struct bh_gpu_snapshot *s)
     s->nvml = bh_nvml_text(a, status, text, sizeof(text));
     if (BH_NVML_CALL(n, cuda_version, &cuda) == NVML_OK && cuda > 0)
         s->cuda = bh_arena_printf(a, "%d.%d", cuda / 1000, cuda % 1000 / 10);
-    status = BH_NVML_CALL(n, cc_state, &cc);
+    status = BH_NVML_CALL(n, cc_state, bh_nvml_room_fill(&room));
+    status = bh_nvml_room_take(n, bh_nvml_names.cc_state, status, &room, &cc, sizeof(cc), sizeof(cc));
     s->cc_environment = bh_nvml_reading(a, status, cc.environment);
     s->cc_feature = bh_nvml_reading(a, status, cc.cc_feature);
     s->cc_devtools = bh_nvml_reading(a, status, cc.dev_tools);
@@ -162,30 +194,13 @@ static void read_system(const struct bh_nvml *n, struct bh_gpu_snapshot *s)
 /* A dead GPU keeps its line; every reading says why it is missing. */
 static void mark_dead(struct bh_gpu_snapshot *s, struct bh_gpu_device *d, int status)
 {
-    static const size_t readings[] = {
-        offsetof(struct bh_gpu_device, total_bytes),    offsetof(struct bh_gpu_device, used_bytes),
-        offsetof(struct bh_gpu_device, free_bytes),     offsetof(struct bh_gpu_device, reserved_bytes),
-        offsetof(struct bh_gpu_device, mig_mode),       offsetof(struct bh_gpu_device, mig_pending),
-        offsetof(struct bh_gpu_device, ecc_mode),       offsetof(struct bh_gpu_device, ecc_pending),
-        offsetof(struct bh_gpu_device, ecc_corrected),  offsetof(struct bh_gpu_device, ecc_uncorrected),
-        offsetof(struct bh_gpu_device, remapped_rows),  offsetof(struct bh_gpu_device, ecc_uncorrected_now),
-        offsetof(struct bh_gpu_device, remap_pending),  offsetof(struct bh_gpu_device, remap_failed),
-        offsetof(struct bh_gpu_device, temperature_c),  offsetof(struct bh_gpu_device, power_mw),
-        offsetof(struct bh_gpu_device, power_limit_mw), offsetof(struct bh_gpu_device, sm_mhz),
-        offsetof(struct bh_gpu_device, memory_mhz),     offsetof(struct bh_gpu_device, util_percent),
-        offsetof(struct bh_gpu_device, throttle),       offsetof(struct bh_gpu_device, memory_util_percent),
-        offsetof(struct bh_gpu_device, links),          offsetof(struct bh_gpu_device, fabric_state),
-        offsetof(struct bh_gpu_device, processes_seen),
-    };
-    struct bh_reading missing = {0, bh_nvml_why(&s->arena, status)};
-    for (size_t i = 0; i < BH_COUNT_OF(readings); i++)
-        memcpy((char *)d + readings[i], &missing, sizeof(missing));
-    d->alive = false;
+    const char *why = bh_nvml_why(&s->arena, status);
+    bh_gpu_mark_dead(d, why);
     d->trouble = status == NVML_GPU_IS_LOST
                      ? "lost: it fell off the bus; drain the node, then reset the GPU or reboot"
                  : status == NVML_NO_PERMISSION
                      ? "no permission to open it; run as a user who may open its /dev/nvidia node"
-                     : bh_arena_printf(&s->arena, "does not answer: %s", missing.why);
+                     : bh_arena_printf(&s->arena, "does not answer: %s", why);
 }
 
 /* Adds GPU `index`; the status of its handle. */
@@ -195,7 +210,8 @@ static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret,
     char uuid[TEXT] = {0};
     *d = (struct bh_gpu_device){.index = index, .alive = true, .minor = -1, .module_id = -1, .numa = -1};
     *ret = NULL;
-    int status = n->api.handle(index, ret);
+    bh_gpu_asking_of(index);
+    int status = BH_NVML_CALL(n, handle, index, ret);
     /* A lost GPU may still have a handle; the first question shows it. */
     if (status == NVML_OK && *ret) {
         int probe = BH_NVML_CALL(n, uuid, *ret, uuid, 96);
@@ -215,6 +231,7 @@ static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret,
     bh_nvml_read_mig(n, *ret, s, d);
     bh_nvml_read_links(n, *ret, &s->arena, d);
     bh_nvml_read_processes(n, *ret, &s->arena, d);
+    d->isolation = (struct bh_reading){0, "NVIDIA's driver has no such setting"};
     d->trouble = bh_gpu_trouble(&s->arena, d);
     return NVML_OK;
 }
@@ -224,7 +241,7 @@ static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
     const struct bh_nvml *n = self;
     nvml_device_t handles[DEVICES_MAX] = {0};
     unsigned count = 0;
-    int status = n->api.count(&count);
+    int rc, status = BH_NVML_CALL(n, count, &count);
     if (status != NVML_OK)
         return fail_start(status, n->path, err);
     s->simulated = n->simulated;
@@ -242,9 +259,14 @@ static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
             s->devices.n--;
             break;
         }
+        /* Nothing more is asked of a library that writes where it should not. */
+        rc = bh_nvml_fits(n, err);
+        if (rc < 0)
+            return rc;
     }
+    bh_gpu_asking_of(BH_NO_ID);
     bh_nvml_read_paths(n, handles, s);
-    return BH_OK;
+    return bh_nvml_fits(n, err);
 }
 
 const struct bh_gpu_backend bh_gpu_nvml = {open_library, take, close_library};

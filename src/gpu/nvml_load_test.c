@@ -108,6 +108,19 @@ TEST(a_library_without_most_calls)
     CHECK_STR(f.s.cc_feature.why, "not supported by this driver");
 }
 
+TEST(a_library_with_other_structs_is_not_believed)
+{
+    bh_nvml_fixture_take(&f, "longsize");
+    CHECK_EQ(f.rc, BH_CONFLICT);
+    CHECK(strstr(f.err.msg,
+                 "longsize.so has another interface than it should: nvmlDeviceGetPciInfo_v3 writes more "
+                 "than 68 bytes; install the library of the loaded driver"));
+    CHECK_EQ(f.s.devices.n, 0);
+    bh_nvml_fixture_take(&f, "shortsize");
+    CHECK_EQ(f.rc, BH_CONFLICT);
+    CHECK(strstr(f.err.msg, "nvmlDeviceGetPciInfo_v3 writes less than 68 bytes"));
+}
+
 TEST(memory_goes_back)
 {
     bh_gpu_snapshot_fini(&f.s);

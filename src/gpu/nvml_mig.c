@@ -9,6 +9,7 @@
 #include "base/sysfile.h"
 #include "gpu/caps.h"
 #include "gpu/nvml.h"
+#include "gpu/text.h"
 
 enum { TEXT = 256, ASKED = 96, LIST = 64, DEVICES_MAX = 64, CAPS_MAX = 1 << 20 };
 
@@ -20,13 +21,13 @@ struct reader {
 };
 
 /* `MIG 1g.18gb`, `NVIDIA H200 MIG 1g.18gb`: what stands behind the last `MIG `; the whole text without one. */
-static const char *profile_name(struct bh_arena *a, const char *text, size_t size)
+const char *bh_nvml_profile_name(struct bh_arena *a, const char *text, size_t size)
 {
     size_t n = strnlen(text, size), from = 0;
     for (size_t i = 0; i + 4 <= n; i++)
         if (memcmp(text + i, "MIG ", 4) == 0)
             from = i + 4;
-    return n > from ? bh_arena_strn(a, text + from, n - from) : NULL;
+    return bh_gpu_text(a, text + from, n - from);
 }
 
 static struct bh_gpu_instance *find_gi(struct bh_gpu_device *d, uint32_t gi, uint32_t ci)
@@ -61,11 +62,14 @@ static int add_instances(struct reader *r, const struct nvml_gi_profile_v2 *p)
     unsigned count = LIST;
     int status = BH_NVML_CALL(r->n, gi_list, r->gpu, p->id, list, &count);
     for (unsigned i = 0; status == NVML_OK && i < count && i < LIST && list[i]; i++) {
-        struct nvml_gpu_instance_info info = {0};
-        if (BH_NVML_CALL(r->n, gi_info, list[i], &info) != NVML_OK || find_gi(r->d, info.id, BH_NO_ID))
+        struct nvml_gpu_instance_info info;
+        struct bh_nvml_room room;
+        int got = BH_NVML_FILL(r->n, gi_info, &room, &info,
+                               offsetof(struct nvml_gpu_instance_info, placement.size), list[i]);
+        if (got != NVML_OK || find_gi(r->d, info.id, BH_NO_ID))
             continue;
         struct bh_gpu_instance *at = add(r, info.id, "no compute instance is made in it");
-        at->profile = profile_name(&r->s->arena, p->name, sizeof(p->name));
+        at->profile = bh_nvml_profile_name(&r->s->arena, p->name, sizeof(p->name));
         at->gi_profile_id = (struct bh_reading){info.profile_id, NULL};
         at->start = (struct bh_reading){info.placement.start, NULL};
         at->size = (struct bh_reading){info.placement.size, NULL};
@@ -118,7 +122,7 @@ static void read_mig_device(struct reader *r, nvml_device_t h, const char *why)
     char text[TEXT] = {0}, uuid[TEXT] = {0};
     int status = BH_NVML_CALL(r->n, name, h, text, ASKED);
     if (status == NVML_OK && !at->profile)
-        at->profile = profile_name(a, text, sizeof(text));
+        at->profile = bh_nvml_profile_name(a, text, sizeof(text));
     status = BH_NVML_CALL(r->n, uuid, h, uuid, ASKED);
     at->uuid = bh_nvml_text(a, status, uuid, sizeof(uuid));
     struct bh_gpu_device own = {0};
@@ -126,8 +130,10 @@ static void read_mig_device(struct reader *r, nvml_device_t h, const char *why)
     if (!own.total_bytes.why)
         at->total_bytes = own.total_bytes;
     at->used_bytes = own.used_bytes;
-    struct nvml_attributes attributes = {0};
-    status = BH_NVML_CALL(r->n, attributes, h, &attributes);
+    struct nvml_attributes attributes;
+    struct bh_nvml_room room;
+    status = BH_NVML_FILL(r->n, attributes, &room, &attributes,
+                          offsetof(struct nvml_attributes, multiprocessor_count), h);
     if (status == NVML_OK)
         at->sm = (struct bh_reading){attributes.multiprocessor_count, NULL};
 }

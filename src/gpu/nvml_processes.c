@@ -7,6 +7,7 @@
  */
 #include "base/sysfile.h"
 #include "gpu/nvml.h"
+#include "gpu/text.h"
 
 #include <inttypes.h>
 #include <pwd.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 
 enum { SPARE = 8, TRIES = 4, ENTRIES_MAX = 1 << 16, STRIDE_MAX = 32, SMALL = 16, PID_MAX = 1 << 22 };
+enum { SAMPLE_BYTES = sizeof(struct nvml_process_sample), GUARD = 0xa5 };
 
 typedef int (*list_call)(nvml_device_t, unsigned *, void *);
 
@@ -55,7 +57,8 @@ static const char *command_of(struct bh_arena *a, uint32_t pid)
 {
     char path[48], text[64];
     (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
-    return bh_sysfile_line(path, text, sizeof(text), NULL) == BH_OK && *text ? bh_arena_str(a, text) : NULL;
+    return bh_sysfile_line(path, text, sizeof(text), NULL) == BH_OK ? bh_gpu_text(a, text, sizeof(text))
+                                                                    : NULL;
 }
 
 static const char *user_of(struct bh_arena *a, uint32_t pid)
@@ -67,7 +70,7 @@ static const char *user_of(struct bh_arena *a, uint32_t pid)
     if (!bh_syspath(path, below) || stat(path, &st) < 0)
         return NULL;
     if (getpwuid_r(st.st_uid, &entry, room, sizeof(room), &found) == 0 && found)
-        return bh_arena_str(a, found->pw_name);
+        return bh_gpu_text(a, found->pw_name, strlen(found->pw_name));
     return bh_arena_printf(a, "%u", (unsigned)st.st_uid);
 }
 
@@ -122,11 +125,84 @@ static void read_list(list_call call, nvml_device_t h, struct bh_arena *a, struc
         add(a, d, entries + i * stride, stride, kind);
 }
 
+/* ---- how busy each keeps it ---- */
+
+static bool is_untouched(const uint8_t *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (at[i] != GUARD)
+            return false;
+    return true;
+}
+
+/* The newest sample of each process; the driver keeps some seconds of them. */
+static void note_samples(struct bh_gpu_device *d, const uint8_t *samples, unsigned n)
+{
+    for (size_t k = 0; k < d->processes.n; k++) {
+        struct bh_gpu_process *p = &d->processes.at[k];
+        struct nvml_process_sample s, newest = {0};
+        for (unsigned i = 0; i < n; i++) {
+            memcpy(&s, samples + (size_t)i * SAMPLE_BYTES, sizeof(s));
+            if (s.pid == p->pid && s.timestamp_us >= newest.timestamp_us)
+                newest = s;
+        }
+        if (!newest.pid)
+            continue;
+        bool sane = newest.sm <= 100 && newest.memory <= 100;
+        const char *why = sane ? NULL : "the driver's answer makes no sense";
+        p->sm_percent = (struct bh_reading){sane ? newest.sm : 0, why};
+        p->memory_percent = (struct bh_reading){sane ? newest.memory : 0, why};
+    }
+}
+
+/* Asks with room for one more than it was told; what is behind the room must stay as it was. */
+static int ask_use(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_device *d)
+{
+    unsigned count = 0;
+    int status = BH_NVML_CALL(n, process_use, h, NULL, &count, 0);
+    for (int i = 0; i < TRIES && status == NVML_INSUFFICIENT_SIZE && count && count <= ENTRIES_MAX; i++) {
+        unsigned room = count + SPARE;
+        size_t bytes = (size_t)room * SAMPLE_BYTES;
+        BH_AUTOFREE uint8_t *samples = bh_alloc(bytes + SAMPLE_BYTES, 1);
+        memset(samples, GUARD, bytes + SAMPLE_BYTES);
+        count = room;
+        status = BH_NVML_CALL(n, process_use, h, (struct nvml_process_sample *)samples, &count, 0);
+        if (!is_untouched(samples + bytes, SAMPLE_BYTES))
+            *n->misfit = (struct bh_nvml_misfit){bh_nvml_names.process_use, SAMPLE_BYTES, false};
+        else if (status == NVML_OK && count <= room)
+            note_samples(d, samples, count);
+    }
+    return status;
+}
+
+static void read_use(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d)
+{
+    struct bh_reading missing = {0, "the driver has no value"};
+    bool cut = !d->mig_mode.why && d->mig_mode.v == 1;
+    if (!d->processes.n)
+        return;
+    if (cut)
+        missing.why = "the driver does not measure it while MIG is on";
+    for (size_t i = 0; i < d->processes.n; i++)
+        d->processes.at[i].sm_percent = d->processes.at[i].memory_percent = missing;
+    int status = cut ? (int)NVML_OK : ask_use(n, h, d);
+    /* not found: no process has been measured yet */
+    if (status == NVML_OK || status == NVML_NOT_FOUND || status == NVML_INSUFFICIENT_SIZE)
+        return;
+    missing = bh_nvml_reading(a, status, 0);
+    for (size_t i = 0; i < d->processes.n; i++)
+        d->processes.at[i].sm_percent = d->processes.at[i].memory_percent = missing;
+}
+
 void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
                             struct bh_gpu_device *d)
 {
+    bh_gpu_asking(bh_nvml_names.compute_processes);
     read_list(n->api.compute_processes, h, a, d, "compute", false);
+    bh_gpu_asking(bh_nvml_names.graphics_processes);
     read_list(n->api.graphics_processes, h, a, d, "graphics", true);
+    bh_gpu_asking(bh_nvml_names.mps_processes);
     read_list(n->api.mps_processes, h, a, d, "mps", true);
     d->processes_seen.v = d->processes_seen.why ? 0 : d->processes.n;
+    read_use(n, h, a, d);
 }

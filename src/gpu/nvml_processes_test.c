@@ -38,6 +38,21 @@ TEST(whose_they_are)
     CHECK_STR(f.s.devices.at[0].processes.at[0].user, me->pw_name);
 }
 
+TEST(how_busy_each_keeps_it)
+{
+    bh_nvml_fixture_take(&f, "h100x8");
+    const struct bh_gpu_process *p = f.s.devices.at[0].processes.at;
+    CHECK(!p[0].sm_percent.why && p[0].sm_percent.v == 35 && p[0].memory_percent.v == 12); /* the newest */
+    CHECK(p[1].sm_percent.v == 7 && p[1].memory_percent.v == 3);
+    CHECK_STR(p[2].sm_percent.why, "the driver has no value");
+    bh_nvml_fixture_take(&f, "stride32");
+    CHECK_STR(f.s.devices.at[0].processes.at[1].sm_percent.why, "the driver's answer makes no sense");
+    CHECK_EQ(f.s.devices.at[0].processes.at[1].sm_percent.v, 0);
+    bh_nvml_fixture_take(&f, "a100mig");
+    CHECK_STR(f.s.devices.at[0].processes.at[0].memory_percent.why,
+              "the driver does not measure it while MIG is on");
+}
+
 TEST(on_which_instance)
 {
     bh_nvml_fixture_take(&f, "a100mig");

@@ -10,6 +10,8 @@ from tap import GOOD, has, run, same, write
 
 STANDINS = pathlib.Path(sys.argv[3])
 # An empty folder stands for the machine, so that nothing of the one that runs the test is seen.
+# Those that give no GPUs at all: gpus_trouble.py has them.
+BROKEN = ('mismatch', 'unloaded', 'uninit', 'longsize', 'shortsize', 'slow', 'crash', 'forbidden')
 EFI = 'sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c'
 
 
@@ -40,10 +42,9 @@ def gpus(name, root=None):
 def test_every_scene_is_shown_and_called_simulated():
     for so in sorted(STANDINS.glob('*.so')):
         for args in (['gpus'], ['gpus', '--tree'], ['gpus', '-o', 'json'], ['fleet', 'export']):
-            r = scene(so.stem, *args)
-            if so.stem in ('mismatch', 'unloaded', 'uninit'):
-                assert r.rc in (4, 5, 70) and r.out == '' and r.err.count('\n') == 1, repr(r)
+            if so.stem in BROKEN:
                 continue
+            r = scene(so.stem, *args)
             same((r.rc, r.err), (0, ''), f'{so.stem} {args} {r!r}')
             if 'json' in args:
                 same(json.loads(r.out)['simulated'], True)

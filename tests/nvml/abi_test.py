@@ -21,11 +21,13 @@ def check(header, facts):
         fact = facts['structs'].get(vendor, {}).get('fields', {}).get(field, {}).get('off')
         if fact != int(off):
             bad.append(f'{vendor}.{field}: the header says offset {off}, the facts {fact}')
-    for vendor, word, _ in VERSION.findall(header):
+    # A version word carries the struct's size, so it is compared with the facts too.
+    versions = VERSION.findall(header)
+    for vendor, word, _ in versions:
         fact = facts['version_constants'].get(vendor)
         if fact != word:
             bad.append(f'{vendor}: the header says {word}, the facts {fact}')
-    asserted = {ours for _, ours, _ in sizes}
+    asserted = {ours for _, ours, _ in sizes} | {ours for _, _, ours in versions}
     for ours in re.findall(r'^(struct \w+) \{', header, re.M):
         if ours not in asserted:
             bad.append(f'{ours}: no line compares its size with the facts')

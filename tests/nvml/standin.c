@@ -8,26 +8,34 @@
  */
 #include "gpu/abi/nvml.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The preprocessor asks for some of them, so they are macros. */
-#define H100X8   0
-#define H200     1
-#define A100MIG  2
-#define NONE     3
-#define MANY     4
-#define LOST     5
-#define DENIED   6
-#define STRIDE32 7
-#define STRIDE16 8
-#define LIAR     9
-#define ODD      10
-#define OLD      11
-#define BARE     12
-#define MISMATCH 13
-#define UNLOADED 14
-#define UNINIT   15
+#define H100X8    0
+#define H200      1
+#define A100MIG   2
+#define NONE      3
+#define MANY      4
+#define LOST      5
+#define DENIED    6
+#define STRIDE32  7
+#define STRIDE16  8
+#define LIAR      9
+#define ODD       10
+#define OLD       11
+#define BARE      12
+#define MISMATCH  13
+#define UNLOADED  14
+#define UNINIT    15
+#define LONGSIZE  16
+#define SHORTSIZE 17
+#define SLOW      18
+#define CRASH     19
+#define NOEVENTS  20
+#define FORBIDDEN 21
 
 /* A function of the interface, with its own prototype. */
 #define API(name, ...)     \
@@ -81,7 +89,10 @@ API(nvmlInit_v2, void)
         migs[i] = (struct nvml_device){0, i + 1};
         gis[i].place = i;
     }
-    return SCENE == MISMATCH ? NVML_VERSION_MISMATCH : SCENE == UNLOADED ? NVML_DRIVER_NOT_LOADED : NVML_OK;
+    return SCENE == MISMATCH    ? NVML_VERSION_MISMATCH
+           : SCENE == UNLOADED  ? NVML_DRIVER_NOT_LOADED
+           : SCENE == FORBIDDEN ? NVML_NO_PERMISSION
+                                : NVML_OK;
 }
 
 API(nvmlDeviceGetCount_v2, unsigned *count)
@@ -203,8 +214,15 @@ static int pci(struct nvml_pci_info *p, uint32_t domain, uint32_t bus, uint32_t 
     return NVML_OK;
 }
 
+/* LONGSIZE, SHORTSIZE: a library that has another struct in mind. */
 static int gpu_pci(const struct nvml_device *d, struct nvml_pci_info *p)
 {
+    if (SCENE == LONGSIZE)
+        memset(p, 0, sizeof(*p) + 32);
+    if (SCENE == SHORTSIZE) {
+        memset(p->bus_id_legacy, 0, sizeof(p->bus_id_legacy));
+        return NVML_OK;
+    }
     return pci(p, d->index / 32, 0x18 + d->index % 32, scene()->device_id);
 }
 
@@ -285,8 +303,13 @@ API(nvmlDeviceGetRemappedRows, struct nvml_device *d, unsigned *corrected, unsig
     return NVML_OK;
 }
 
+/* SLOW: the third GPU never answers. CRASH: it takes the process with it. */
 API(nvmlDeviceGetTemperature, struct nvml_device *d, unsigned sensor, unsigned *v)
 {
+    while (SCENE == SLOW && d->index == 2)
+        (void)pause();
+    if (SCENE == CRASH && d->index == 2)
+        (void)raise(SIGKILL);
     *v = 30 + d->index;
     return sensor == 0 ? NVML_OK : NVML_INVALID_ARGUMENT;
 }
@@ -483,6 +506,85 @@ API(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nvml_device *d, unsigned *c
     (void)d, (void)out;
     *count = 0;
     return NVML_OK;
+}
+#endif
+
+/* Two samples of the first, one of the second, none of the third. */
+API(nvmlDeviceGetProcessUtilization, struct nvml_device *d, struct nvml_process_sample *out, unsigned *count,
+    unsigned long long since)
+{
+    static const struct nvml_process_sample samples[] = {{101, 1000, 90, 80, 0, 0},
+                                                         {202, 2000, 7, 3, 0, 0},
+                                                         {101, 3000, 35, 12, 0, 0},
+                                                         {999, 3000, 1, 1, 0, 0}};
+    enum { N = sizeof(samples) / sizeof(samples[0]) };
+    unsigned room = *count;
+    if (SCENE == A100MIG || since != 0)
+        return NVML_NOT_SUPPORTED;
+    if (d->index != 0)
+        return NVML_NOT_FOUND;
+    *count = N;
+    if (!out || room < N)
+        return NVML_INSUFFICIENT_SIZE;
+    memcpy(out, samples, sizeof(samples));
+    if (SCENE == STRIDE32)
+        out[1].sm = 4000; /* as drivers have been seen to write */
+    return NVML_OK;
+}
+
+#if SCENE != NOEVENTS
+struct nvml_event_set {
+    unsigned n_waits;
+};
+static struct nvml_event_set events;
+
+/* The seventh GPU reports no Xid, the eighth nothing at all. */
+API(nvmlDeviceGetSupportedEventTypes, struct nvml_device *d, unsigned long long *types)
+{
+    *types = d->index == 7   ? 0
+             : d->index == 6 ? NVML_EVENT_ECC_DOUBLE
+                             : NVML_EVENT_XID | NVML_EVENT_ECC_DOUBLE | 0x4;
+    return NVML_OK;
+}
+
+API(nvmlEventSetCreate, struct nvml_event_set **ret)
+{
+    events.n_waits = 0;
+    *ret = &events;
+    return SCENE == DENIED ? NVML_NO_PERMISSION : NVML_OK;
+}
+
+API(nvmlDeviceRegisterEvents, struct nvml_device *d, unsigned long long types, struct nvml_event_set *set)
+{
+    return d->mig || types & 0x4 || set != &events ? NVML_INVALID_ARGUMENT : NVML_OK;
+}
+
+API(nvmlEventSetWait_v2, struct nvml_event_set *set, struct nvml_event_data *ret, unsigned timeout_ms)
+{
+    static const struct {
+        int gpu;
+        uint64_t type, data;
+        uint32_t gi, ci;
+    } queue[] = {{3, NVML_EVENT_XID, 79, UINT32_MAX, UINT32_MAX},
+                 {0, NVML_EVENT_XID, 13, 7, 0},
+                 {1, NVML_EVENT_XID, 9999, 7, UINT32_MAX},
+                 {4, NVML_EVENT_ECC_DOUBLE, 1, UINT32_MAX, UINT32_MAX},
+                 {0, 0x10, 5, UINT32_MAX, UINT32_MAX},
+                 {-1, NVML_EVENT_XID, 31, UINT32_MAX, UINT32_MAX}};
+    unsigned i = set->n_waits++;
+    (void)timeout_ms;
+    if (i > sizeof(queue) / sizeof(queue[0]) + 1)
+        return NVML_UNINITIALIZED;
+    if (i >= sizeof(queue) / sizeof(queue[0]))
+        return i == sizeof(queue) / sizeof(queue[0]) ? NVML_TIMEOUT : NVML_GPU_IS_LOST;
+    *ret = (struct nvml_event_data){queue[i].gpu < 0 ? NULL : &gpus[queue[i].gpu], queue[i].type,
+                                    queue[i].data, queue[i].gi, queue[i].ci};
+    return NVML_OK;
+}
+
+API(nvmlEventSetFree, struct nvml_event_set *set)
+{
+    return set == &events ? NVML_OK : NVML_INVALID_ARGUMENT;
 }
 #endif
 #endif

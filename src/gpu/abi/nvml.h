@@ -21,12 +21,17 @@ enum nvml_status {
     NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
+    NVML_TIMEOUT = 10,
     NVML_FUNCTION_NOT_FOUND = 13,
     NVML_GPU_IS_LOST = 15,
     NVML_RESET_REQUIRED = 16,
     NVML_VERSION_MISMATCH = 18,
+    NVML_IN_USE = 19,
+    NVML_MEMORY = 20,
     NVML_NO_DATA = 21,
+    NVML_INSUFFICIENT_RESOURCES = 23,
     NVML_ARGUMENT_VERSION = 25,
+    NVML_UNKNOWN = 999,
 };
 
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEMORY = 2 };
@@ -35,10 +40,25 @@ enum { NVML_ECC_VOLATILE = 0, NVML_ECC_AGGREGATE = 1 };
 enum { NVML_LINKS_MAX = 36, NVML_REMOTE_GPU = 0, NVML_REMOTE_SWITCH = 2 };
 enum { NVML_P2P_READ = 0, NVML_P2P_WRITE = 1, NVML_P2P_NVLINK = 2 };
 enum { NVML_FABRIC_COMPLETED = 3 };
-enum { NVML_GI_PROFILES_MAX = 32 };
+enum { NVML_GI_PROFILES_MAX = 32, NVML_CI_PROFILES_MAX = 8 };
+enum {
+    NVML_EVENT_ECC_SINGLE = 0x1,
+    NVML_EVENT_ECC_DOUBLE = 0x2,
+    NVML_EVENT_XID = 0x8,
+    NVML_EVENT_MIG_CHANGE = 0x100,
+    NVML_EVENT_ECC_STORM = 0x200,
+    NVML_EVENT_DRAM_RETIRED = 0x400,
+    NVML_EVENT_DRAM_FAILED = 0x800,
+    NVML_EVENT_POISON = 0x1000,
+    NVML_EVENT_POISON_FATAL = 0x2000,
+    NVML_EVENT_UNAVAILABLE = 0x4000,
+    NVML_EVENT_RECOVERY = 0x8000,
+};
 
 typedef struct nvml_device *nvml_device_t;
 typedef struct nvml_gpu_instance *nvml_gpu_instance_t;
+typedef struct nvml_compute_instance *nvml_compute_instance_t;
+typedef struct nvml_event_set *nvml_event_set_t;
 
 struct nvml_pci_info {
     char bus_id_legacy[16];
@@ -65,6 +85,34 @@ struct nvml_process_info {
     uint32_t gi, ci;      /* all ones: not on a MIG instance */
 };
 
+struct nvml_process_info_v1 {
+    uint32_t pid;
+    uint64_t used_memory;
+};
+
+struct nvml_process_sample {
+    uint32_t pid;
+    uint64_t timestamp_us;
+    uint32_t sm, memory, encoder, decoder; /* percent */
+};
+
+struct nvml_process_use {
+    uint64_t timestamp_us;
+    uint32_t pid, sm, memory, encoder, decoder, jpeg, ofa; /* percent */
+};
+
+struct nvml_processes_use {
+    uint32_t version, count;
+    uint64_t last_seen_us;
+    struct nvml_process_use *list; /* the caller's; NULL asks for the count */
+};
+
+struct nvml_event_data {
+    nvml_device_t device;
+    uint64_t type, data;
+    uint32_t gi, ci; /* all ones: not of a MIG instance */
+};
+
 struct nvml_placement {
     uint32_t start, size;
 };
@@ -75,6 +123,12 @@ struct nvml_gpu_instance_info {
     struct nvml_placement placement;
 };
 
+struct nvml_gi_profile_v1 {
+    uint32_t id, is_p2p_supported, slice_count, instance_count, multiprocessor_count, copy_engine_count,
+        decoder_count, encoder_count, jpeg_count, ofa_count;
+    uint64_t memory_mb;
+};
+
 struct nvml_gi_profile_v2 {
     uint32_t version, id, is_p2p_supported, slice_count, instance_count, multiprocessor_count,
         copy_engine_count, decoder_count, encoder_count, jpeg_count, ofa_count;
@@ -82,10 +136,49 @@ struct nvml_gi_profile_v2 {
     char name[96];
 };
 
+struct nvml_gi_profile_v3 {
+    uint32_t version, id, slice_count, instance_count, multiprocessor_count, copy_engine_count, decoder_count,
+        encoder_count, jpeg_count, ofa_count;
+    uint64_t memory_mb;
+    char name[96];
+    uint32_t capabilities;
+};
+
+struct nvml_ci_profile_v1 {
+    uint32_t id, slice_count, instance_count, multiprocessor_count, shared_copy, shared_decoder,
+        shared_encoder, shared_jpeg, shared_ofa;
+};
+
+struct nvml_ci_profile_v2 {
+    uint32_t version, id, slice_count, instance_count, multiprocessor_count, shared_copy, shared_decoder,
+        shared_encoder, shared_jpeg, shared_ofa;
+    char name[96];
+};
+
+struct nvml_ci_profile_v3 {
+    uint32_t version, id, slice_count, instance_count, multiprocessor_count, shared_copy, shared_decoder,
+        shared_encoder, shared_jpeg, shared_ofa;
+    char name[96];
+    uint32_t capabilities;
+};
+
+struct nvml_compute_instance_info {
+    nvml_device_t device;
+    nvml_gpu_instance_t gi;
+    uint32_t id, profile_id;
+    struct nvml_placement placement;
+};
+
 struct nvml_attributes {
     uint32_t multiprocessor_count, shared_copy, shared_decoder, shared_encoder, shared_jpeg, shared_ofa,
         gi_slices, ci_slices;
     uint64_t memory_mb;
+};
+
+struct nvml_fabric_v1 {
+    uint8_t cluster_uuid[16];
+    uint32_t status, clique_id;
+    uint8_t state;
 };
 
 struct nvml_fabric_v2 {
@@ -107,6 +200,14 @@ struct nvml_fabric_v3 {
 
 struct nvml_cc_state {
     uint32_t environment, cc_feature, dev_tools;
+};
+
+struct nvml_cc_capabilities {
+    uint32_t cpu, gpus;
+};
+
+struct nvml_cc_settings {
+    uint32_t version, environment, cc_feature, dev_tools, multi_gpu;
 };
 
 /* Vendor's name, ours, and what data/nvml_abi.json says of it. */
@@ -134,13 +235,30 @@ BH_NVML_SIZE(nvmlProcessInfo_t, struct nvml_process_info, 24);
 BH_NVML_AT(nvmlProcessInfo_t.usedGpuMemory, struct nvml_process_info, used_memory, 8);
 BH_NVML_AT(nvmlProcessInfo_t.gpuInstanceId, struct nvml_process_info, gi, 16);
 BH_NVML_AT(nvmlProcessInfo_t.computeInstanceId, struct nvml_process_info, ci, 20);
+BH_NVML_SIZE(nvmlProcessInfo_v1_t, struct nvml_process_info_v1, 16);
+BH_NVML_SIZE(nvmlProcessUtilizationSample_t, struct nvml_process_sample, 32);
+BH_NVML_AT(nvmlProcessUtilizationSample_t.timeStamp, struct nvml_process_sample, timestamp_us, 8);
+BH_NVML_AT(nvmlProcessUtilizationSample_t.smUtil, struct nvml_process_sample, sm, 16);
+BH_NVML_AT(nvmlProcessUtilizationSample_t.memUtil, struct nvml_process_sample, memory, 20);
+BH_NVML_SIZE(nvmlProcessUtilizationInfo_v1_t, struct nvml_process_use, 40);
+BH_NVML_SIZE(nvmlProcessesUtilizationInfo_t, struct nvml_processes_use, 24);
+BH_NVML_SIZE(nvmlEventData_t, struct nvml_event_data, 32);
+BH_NVML_AT(nvmlEventData_t.eventType, struct nvml_event_data, type, 8);
+BH_NVML_AT(nvmlEventData_t.eventData, struct nvml_event_data, data, 16);
+BH_NVML_AT(nvmlEventData_t.gpuInstanceId, struct nvml_event_data, gi, 24);
+BH_NVML_AT(nvmlEventData_t.computeInstanceId, struct nvml_event_data, ci, 28);
 BH_NVML_SIZE(nvmlGpuInstancePlacement_t, struct nvml_placement, 8);
 BH_NVML_SIZE(nvmlGpuInstanceInfo_t, struct nvml_gpu_instance_info, 24);
 BH_NVML_AT(nvmlGpuInstanceInfo_t.id, struct nvml_gpu_instance_info, id, 8);
 BH_NVML_AT(nvmlGpuInstanceInfo_t.profileId, struct nvml_gpu_instance_info, profile_id, 12);
 BH_NVML_AT(nvmlGpuInstanceInfo_t.placement, struct nvml_gpu_instance_info, placement, 16);
+BH_NVML_SIZE(nvmlGpuInstanceProfileInfo_t, struct nvml_gi_profile_v1, 48);
 BH_NVML_SIZE(nvmlGpuInstanceProfileInfo_v2_t, struct nvml_gi_profile_v2, 152);
+BH_NVML_SIZE(nvmlGpuInstanceProfileInfo_v3_t, struct nvml_gi_profile_v3, 152);
+BH_NVML_SIZE(nvmlComputeInstanceProfileInfo_t, struct nvml_ci_profile_v1, 36);
+BH_NVML_SIZE(nvmlComputeInstanceInfo_t, struct nvml_compute_instance_info, 32);
 BH_NVML_SIZE(nvmlDeviceAttributes_t, struct nvml_attributes, 40);
+BH_NVML_SIZE(nvmlGpuFabricInfo_t, struct nvml_fabric_v1, 28);
 BH_NVML_SIZE(nvmlGpuFabricInfo_v2_t, struct nvml_fabric_v2, 36);
 BH_NVML_AT(nvmlGpuFabricInfo_v2_t.clusterUuid, struct nvml_fabric_v2, cluster_uuid, 4);
 BH_NVML_AT(nvmlGpuFabricInfo_v2_t.status, struct nvml_fabric_v2, status, 20);
@@ -149,9 +267,16 @@ BH_NVML_AT(nvmlGpuFabricInfo_v2_t.state, struct nvml_fabric_v2, state, 28);
 BH_NVML_AT(nvmlGpuFabricInfo_v2_t.healthMask, struct nvml_fabric_v2, health_mask, 32);
 BH_NVML_SIZE(nvmlGpuFabricInfo_v3_t, struct nvml_fabric_v3, 40);
 BH_NVML_SIZE(nvmlConfComputeSystemState_t, struct nvml_cc_state, 12);
+BH_NVML_SIZE(nvmlConfComputeSystemCaps_t, struct nvml_cc_capabilities, 8);
+BH_NVML_SIZE(nvmlSystemConfComputeSettings_v1_t, struct nvml_cc_settings, 20);
 
 BH_NVML_VERSION(nvmlMemory_v2, NVML_MEMORY_V2, 0x02000028, struct nvml_memory_v2);
 BH_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2, NVML_GI_PROFILE_V2, 0x02000098, struct nvml_gi_profile_v2);
+BH_NVML_VERSION(nvmlGpuInstanceProfileInfo_v3, NVML_GI_PROFILE_V3, 0x03000098, struct nvml_gi_profile_v3);
+BH_NVML_VERSION(nvmlProcessesUtilizationInfo_v1, NVML_PROC_USE_V1, 0x01000018, struct nvml_processes_use);
+BH_NVML_VERSION(nvmlSystemConfComputeSettings_v1, NVML_CC_SETTINGS_V1, 0x01000014, struct nvml_cc_settings);
+BH_NVML_VERSION(nvmlComputeInstanceProfileInfo_v2, NVML_CI_PROFILE_V2, 0x02000088, struct nvml_ci_profile_v2);
+BH_NVML_VERSION(nvmlComputeInstanceProfileInfo_v3, NVML_CI_PROFILE_V3, 0x0300008c, struct nvml_ci_profile_v3);
 BH_NVML_VERSION(nvmlGpuFabricInfo_v2, NVML_FABRIC_V2, 0x02000024, struct nvml_fabric_v2);
 BH_NVML_VERSION(nvmlGpuFabricInfo_v3, NVML_FABRIC_V3, 0x03000028, struct nvml_fabric_v3);
 

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/probe_files.h"
+
+#include "base/sysfile.h"
+#include "base/test.h"
+
+#include <ftw.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char root[BH_SYSPATH_MAX / 2];
+static struct bh_node node;
+static const char *const gpus[] = {"0000:18:00.0"};
+static const uint32_t minors[] = {0, 3}, caps[] = {66};
+static const struct bh_node_ask ask = {
+    .pci = gpus, .n_pci = 1, .minors = minors, .n_minors = 2, .caps = caps, .n_caps = 1};
+
+static bool below(char *at, const char *path)
+{
+    if (!bh_syspath(at, path))
+        return false;
+    for (char *c = at + strlen(root) + 1; *c; c++)
+        if (*c == '/') {
+            *c = '\0';
+            (void)mkdir(at, 0700);
+            *c = '/';
+        }
+    return true;
+}
+
+static void put(const char *path, const char *text, mode_t mode)
+{
+    char at[BH_SYSPATH_MAX];
+    FILE *f = below(at, path) ? fopen(at, "w") : NULL;
+    if (!f)
+        return;
+    (void)fputs(text, f);
+    (void)fclose(f);
+    (void)chmod(at, mode);
+}
+
+static bool put_link(const char *path, const char *to)
+{
+    char at[BH_SYSPATH_MAX];
+    return below(at, path) && symlink(to, at) == 0;
+}
+
+static void read_again(void)
+{
+    bh_node_fini(&node);
+    bh_node_read(&node, &ask);
+}
+
+TEST(an_empty_machine)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(root, sizeof(root), "%s/bh-node-XXXXXX", tmp ? tmp : P_tmpdir);
+    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    bh_node_read(&node, &ask);
+    for (size_t i = 0; i < BH_N_LINES; i++)
+        CHECK(!node.lines[i].text && node.lines[i].why);
+    for (size_t i = 0; i < BH_N_FILES; i++)
+        CHECK(!node.files[i].path && !node.files[i].text);
+    for (size_t i = 0; i < BH_N_PROGRAMS; i++)
+        CHECK(!node.programs[i].path && !node.programs[i].version);
+    CHECK(node.gpus.n == 2 && node.caps.n == 1 && !node.gpus.at[0].exists && !node.ctl.exists &&
+          node.ctl.mode == 0);
+    CHECK_STR(node.gpus.at[1].path, "/dev/nvidia3");
+    CHECK(node.cdi.n == 0 && node.groups.n == 1 && !node.groups.at[0].id);
+    CHECK(!node.persistenced && !node.vfio && !node.mps_running);
+    CHECK_STR(node.state_folder, "/");
+}
+
+TEST(lines_files_and_programs)
+{
+    put("/proc/sys/kernel/yama/ptrace_scope", "1\n", 0644);
+    put("/etc/slurm-llnl/slurm.conf", "ClusterName=x\n", 0644);
+    put("/usr/bin/runc", "", 0755);
+    put("/usr/bin/crun", "", 0755);
+    put("/var/lib/dpkg/status",
+        "Package: runc\nStatus: install ok installed\nVersion: 1.1.5+ds1-1+deb12u1\n\n"
+        "Package: kubelet\nStatus: install ok installed\nVersion: 1.36.4-1\n",
+        0644);
+    put("/var/lib/x", "", 0644);
+    read_again();
+    CHECK_STR(node.lines[BH_LINE_PTRACE_SCOPE].text, "1");
+    CHECK_STR(node.files[BH_FILE_SLURM].path, "/etc/slurm-llnl/slurm.conf");
+    CHECK_STR(node.files[BH_FILE_SLURM].text, "ClusterName=x\n");
+    CHECK_STR(node.programs[BH_PROGRAM_RUNC].version, "1.1.5+ds1");
+    CHECK(node.programs[BH_PROGRAM_CRUN].path && !node.programs[BH_PROGRAM_CRUN].version);
+    /* a package whose program is not there is no program */
+    CHECK(!node.programs[BH_PROGRAM_KUBELET].path && !node.programs[BH_PROGRAM_KUBELET].version);
+    CHECK_STR(node.state_folder, "/var/lib");
+}
+
+TEST(devices_and_their_modes)
+{
+    put("/dev/nvidiactl", "", 0666);
+    put("/dev/nvidia3", "", 0660);
+    put("/dev/nvidia-caps/nvidia-cap66", "", 0444);
+    put("/tmp/nvidia-mps/control", "", 0666);
+    put("/sys/module/vfio_pci/x", "", 0644);
+    put("/run/nvidia-persistenced/socket", "", 0644);
+    read_again();
+    CHECK(node.ctl.exists && node.ctl.is_device);
+    CHECK_EQ(node.ctl.mode, 0666);
+    CHECK(!node.gpus.at[0].exists);
+    CHECK_EQ(node.gpus.at[1].mode, 0660);
+    CHECK_EQ(node.caps.at[0].mode, 0444);
+    CHECK(node.mps_running && node.vfio && node.persistenced);
+    CHECK_EQ(node.mps_folder_mode, 0700);
+}
+
+TEST(a_file_is_no_device_on_this_machine)
+{
+    CHECK(unsetenv("BULKHEAD_SYSROOT") == 0);
+    read_again();
+    CHECK(!node.ctl.exists || node.ctl.is_device);
+    CHECK(setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+}
+
+TEST(cdi_specs)
+{
+    put("/etc/cdi/nvidia.yaml", "kind: nvidia.com/gpu\n", 0644);
+    put("/etc/cdi/notes.txt", "", 0644);
+    put("/var/run/cdi/a.json", "{}", 0644);
+    read_again();
+    CHECK_EQ(node.cdi.n, 2);
+    CHECK_STR(node.cdi.at[0].path, "/etc/cdi/nvidia.yaml");
+    CHECK_STR(node.cdi.at[1].text, "{}");
+}
+
+TEST(strangers_in_a_group)
+{
+    CHECK(put_link("/sys/bus/pci/devices/0000:18:00.0/iommu_group", "../../../../kernel/iommu_groups/7"));
+    put("/sys/kernel/iommu_groups/7/devices/0000:18:00.0", "", 0644);
+    put("/sys/kernel/iommu_groups/7/devices/0000:18:00.1", "", 0644);
+    put("/sys/kernel/iommu_groups/7/devices/0000:17:01.0", "", 0644);
+    put("/sys/bus/pci/devices/0000:17:01.0/class", "0x060400\n", 0644);
+    read_again();
+    CHECK_STR(node.groups.at[0].id, "7");
+    CHECK(!node.groups.at[0].others);
+    put("/sys/kernel/iommu_groups/7/devices/0000:19:00.0", "", 0644);
+    put("/sys/bus/pci/devices/0000:19:00.0/class", "0x020000\n", 0644);
+    put("/sys/kernel/iommu_groups/7/devices/0000:1a:00.0", "", 0644);
+    read_again();
+    CHECK_STR(node.groups.at[0].others, "0000:19:00.0, 0000:1a:00.0");
+}
+
+static int drop(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+TEST(a_folder_in_a_files_place_says_why)
+{
+    char at[BH_SYSPATH_MAX];
+    CHECK(below(at, "/proc/meminfo/x"));
+    read_again();
+    CHECK(node.files[BH_FILE_MEMINFO].path && !node.files[BH_FILE_MEMINFO].text &&
+          node.files[BH_FILE_MEMINFO].why);
+    bh_node_fini(&node);
+    CHECK_EQ(nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+TEST_MAIN
