@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "simgpu/home.h"
+
+#include "base/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char home[64], libs[80];
+
+static void touch(const char *folder, const char *name)
+{
+    char path[512];
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0)
+        abort();
+    close(fd);
+}
+
+/* A home of the test's own, and a folder with two files that stand for the libraries. */
+static void begin(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(home, sizeof(home), "%.40s/bh-home-XXXXXX", tmp ? tmp : P_tmpdir);
+    if (!mkdtemp(home))
+        abort();
+    (void)snprintf(libs, sizeof(libs), "%s/LIBS", home); /* no node can have this name */
+    if (mkdir(libs, 0755) < 0)
+        abort();
+    touch(libs, "libnvidia-ml.so.1");
+    touch(libs, "libcuda.so.1");
+    (void)setenv("BULKHEAD_SIM_HOME", home, 1);
+    (void)setenv("BULKHEAD_SIM_LIB", libs, 1);
+}
+
+/* false: something was left. */
+static bool end(void)
+{
+    char path[200];
+    (void)snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", libs);
+    (void)unlink(path);
+    (void)snprintf(path, sizeof(path), "%s/libcuda.so.1", libs);
+    (void)unlink(path);
+    (void)rmdir(libs);
+    return rmdir(home) == 0;
+}
+
+static size_t count(void)
+{
+    bh_sim_places all = {0};
+    size_t n = bh_sim_place_list(&all, NULL) == BH_OK ? all.n : 99;
+    bh_vec_fini(&all);
+    return n;
+}
+
+TEST(where_nodes_live)
+{
+    char got[BH_SIM_FOLDER_MAX], longer[200];
+    struct bh_err err;
+    (void)setenv("BULKHEAD_SIM_HOME", "/a/b//", 1);
+    CHECK_EQ(bh_sim_home(got, &err), BH_OK);
+    CHECK_STR(got, "/a/b");
+    (void)setenv("BULKHEAD_SIM_HOME", "relative", 1);
+    CHECK_EQ(bh_sim_home(got, &err), BH_INVALID);
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[0] = '/';
+    longer[sizeof(longer) - 1] = '\0';
+    (void)setenv("BULKHEAD_SIM_HOME", longer, 1);
+    CHECK_EQ(bh_sim_home(got, &err), BH_INVALID);
+    (void)unsetenv("BULKHEAD_SIM_HOME");
+    (void)setenv("XDG_RUNTIME_DIR", "/run/user/1000", 1);
+    CHECK_EQ(bh_sim_home(got, &err), BH_OK);
+    CHECK_STR(got, "/run/user/1000/bulkhead-sim");
+    (void)unsetenv("XDG_RUNTIME_DIR");
+    CHECK_EQ(bh_sim_home(got, &err), BH_OK);
+    if (geteuid() == 0)
+        CHECK_STR(got, "/run/bulkhead-sim");
+    else
+        CHECK(strncmp(got, P_tmpdir "/bulkhead-sim-", strlen(P_tmpdir) + 14) == 0);
+}
+
+TEST(names_are_checked)
+{
+    static const char *const bad[] = {"",
+                                      ".",
+                                      "..",
+                                      "a/b",
+                                      "../x",
+                                      "Lab",
+                                      "a b",
+                                      "-a",
+                                      "a-",
+                                      "\xc3\xa4",
+                                      "a123456789012345678901234567890123456789012345678901234567890123"};
+    struct bh_sim_place p;
+    struct bh_err err;
+    int lock;
+    begin();
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        CHECK_EQ(bh_sim_place_take(bad[i], &p, &lock, &err), BH_INVALID);
+        CHECK_EQ(bh_sim_place_find(bad[i], &p, &err), BH_NOT_FOUND);
+    }
+    CHECK_EQ(count(), 0);
+    CHECK(end());
+}
+
+TEST(a_name_is_taken_once_and_given_back)
+{
+    static struct bh_sim_node node;
+    struct bh_sim_place p, q;
+    struct bh_err err;
+    int lock, other;
+    char at[200], to[200] = "";
+    begin();
+    CHECK_EQ(bh_sim_node_make(&node, "h100x8", 7, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_fill(&p, &node, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_take("lab", &q, &other, &err), BH_CONFLICT);
+    CHECK(strstr(err.msg, "bulkhead sim stop lab") != NULL);
+    CHECK_EQ(bh_sim_place_find("lab", &q, &err), BH_OK);
+    CHECK(q.runs && q.seed == 7 && q.gpus == 8 && q.pid == (uint32_t)getpid() && q.uid == geteuid());
+    CHECK(q.started_s > 1700000000);
+    CHECK_STR(q.scene, "h100x8");
+    CHECK_STR(q.folder, p.folder);
+    (void)snprintf(at, sizeof(at), "%s/lib/libcuda.so.1", p.folder);
+    CHECK(readlink(at, to, sizeof(to) - 1) > 0);
+    CHECK(strstr(to, "LIBS/libcuda.so.1") != NULL);
+    (void)snprintf(at, sizeof(at), "%s/sysroot/proc/driver/nvidia/version", p.folder);
+    CHECK_EQ(access(at, R_OK), 0);
+    CHECK_EQ(bh_sim_place_find("lob", &q, &err), BH_NOT_FOUND);
+    CHECK(strstr(err.msg, "did you mean 'lab'?") != NULL);
+    CHECK_EQ(bh_sim_place_sweep(&p, &err), BH_CONFLICT);
+    /* A second one beside it, and both are listed in order. */
+    CHECK_EQ(bh_sim_place_take("a", &q, &other, &err), BH_OK);
+    bh_sim_places all = {0};
+    CHECK_EQ(bh_sim_place_list(&all, &err), BH_OK);
+    CHECK_EQ(all.n, 2);
+    CHECK_STR(all.at[0].name, "a");
+    CHECK_STR(all.at[1].name, "lab");
+    bh_vec_fini(&all);
+    CHECK_EQ(bh_sim_place_remove(&q, &err), BH_OK);
+    close(other);
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    CHECK_EQ(count(), 0);
+    CHECK(end());
+}
+
+TEST(a_lock_ends_with_the_process_that_has_it)
+{
+    struct bh_sim_place p, q;
+    struct bh_err err;
+    int lock, status, go[2];
+    char byte;
+    begin();
+    CHECK_EQ(pipe(go), 0);
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (bh_sim_place_take("lab", &p, &lock, &err) == BH_OK)
+            touch(p.folder, "log");
+        (void)!write(go[1], "x", 1);
+        for (;;)
+            (void)pause();
+    }
+    CHECK_EQ(read(go[0], &byte, 1), 1);
+    CHECK_EQ(bh_sim_place_find("lab", &q, &err), BH_OK);
+    CHECK(q.runs && bh_sim_place_runs(&q));
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_CONFLICT);
+    CHECK_EQ(kill(pid, SIGKILL), 0);
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(bh_sim_place_find("lab", &q, &err), BH_OK);
+    CHECK(!q.runs && !bh_sim_place_runs(&q));
+    /* It can be taken at once, and nothing of the one before is in it. */
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_OK);
+    char log[200];
+    (void)snprintf(log, sizeof(log), "%s/log", p.folder);
+    CHECK(access(log, F_OK) < 0);
+    close(lock);
+    CHECK_EQ(bh_sim_place_sweep(&q, &err), BH_OK);
+    CHECK(!bh_sim_place_runs(&q));
+    CHECK_EQ(count(), 0);
+    close(go[0]);
+    close(go[1]);
+    CHECK(end());
+}
+
+TEST(what_is_removed_stays_within_the_folder)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    int lock;
+    char path[200], deep[400];
+    begin();
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_OK);
+    (void)snprintf(path, sizeof(path), "%s/out", p.folder);
+    CHECK_EQ(symlink(libs, path), 0);
+    (void)snprintf(deep, sizeof(deep), "%s/a", p.folder);
+    for (int i = 0; i < 5; i++) {
+        CHECK_EQ(mkdir(deep, 0755), 0);
+        touch(deep, "f");
+        (void)snprintf(deep + strlen(deep), sizeof(deep) - strlen(deep), "/a");
+    }
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    (void)snprintf(path, sizeof(path), "%s/libcuda.so.1", libs);
+    CHECK_EQ(access(path, F_OK), 0);
+    CHECK(end());
+}
+
+TEST(a_folder_that_is_no_node_is_not_listed)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    int lock;
+    char path[200];
+    begin();
+    (void)snprintf(path, sizeof(path), "%s/stray", home);
+    CHECK_EQ(mkdir(path, 0755), 0);
+    touch(home, "file");
+    CHECK_EQ(count(), 0);
+    CHECK_EQ(bh_sim_place_find("stray", &p, &err), BH_NOT_FOUND);
+    /* A folder that was left with other things in it is used all the same. */
+    touch(path, "junk");
+    CHECK_EQ(bh_sim_place_take("stray", &p, &lock, &err), BH_OK);
+    CHECK_EQ(count(), 1);
+    /* `node` is somebody's text: odd lines are passed over. */
+    (void)snprintf(path, sizeof(path), "%s/node", p.folder);
+    FILE *f = fopen(path, "w");
+    CHECK(f);
+    fputs("scene\nseed x\nstarted 99999999999999999999\npid -1\n\n\nwhat ever\ngpus 3", f);
+    (void)fclose(f);
+    CHECK_EQ(bh_sim_place_find("stray", &p, &err), BH_OK);
+    CHECK(p.gpus == 3 && p.seed == 0 && p.started_s == 0 && p.pid == 0);
+    CHECK_STR(p.scene, "");
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    (void)snprintf(path, sizeof(path), "%s/file", home);
+    CHECK_EQ(unlink(path), 0);
+    CHECK(end());
+}
+
+TEST(a_missing_library_is_named)
+{
+    static struct bh_sim_node node;
+    struct bh_sim_place p;
+    struct bh_err err;
+    char at[400], path[200];
+    int lock;
+    begin();
+    CHECK_EQ(bh_sim_library("libcuda.so.1", at, sizeof(at), &err), BH_OK);
+    (void)snprintf(path, sizeof(path), "%s/libcuda.so.1", libs);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(bh_sim_library("libcuda.so.1", at, sizeof(at), &err), BH_NOT_FOUND);
+    CHECK(strstr(err.msg, "libcuda.so.1") && strstr(err.msg, libs) && strstr(err.msg, "BULKHEAD_SIM_LIB"));
+    CHECK_EQ(bh_sim_node_make(&node, "h200", 1, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_fill(&p, &node, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    /* Without the variable, beside this program: nothing is there, and the message says where that is. */
+    (void)unsetenv("BULKHEAD_SIM_LIB");
+    CHECK_EQ(bh_sim_library("libno.so.1", at, sizeof(at), &err), BH_NOT_FOUND);
+    CHECK(strstr(err.msg, "bulkhead/sim") != NULL);
+    CHECK(end());
+}
+
+TEST(a_home_that_cannot_be_is_said)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    int lock;
+    (void)setenv("BULKHEAD_SIM_HOME", "/proc/no/such", 1);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_NOT_FOUND);
+    CHECK_EQ(count(), 0);
+    (void)setenv("BULKHEAD_SIM_HOME", "/dev/null", 1);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_SYSTEM);
+    begin();
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* As somebody else, where there is somebody else to be. */
+        if (geteuid() != 0)
+            _exit(0);
+        if (chmod(home, 0755) < 0 || setuid(65534) < 0)
+            _exit(2);
+        _exit(bh_sim_place_take("lab", &p, &lock, &err) == BH_DENIED && strstr(err.msg, "BULKHEAD_SIM_HOME")
+                  ? 0
+                  : 1);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(end());
+}
+
+TEST_MAIN

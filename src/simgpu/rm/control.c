@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * control.c - RM_CONTROL: a table of commands, and the few whose answer is computed.
+ *
+ * The computed ones are those on which memory caps, time slices and pauses stand.
+ */
+#include "simgpu/rm/state.h"
+
+#define ON_ROOT      SIM_ROOT
+#define ON_DEVICE    SIM_DEVICE
+#define ON_SUBDEVICE SIM_SUBDEVICE
+#define ON_GROUP     SIM_GROUP
+#define ON_CHANNEL   SIM_CHANNEL
+#define ON_PLAIN     SIM_PLAIN
+
+static void put32(struct sim_call *c, size_t at, uint32_t v)
+{
+    memcpy(c->params + at, &v, sizeof(v));
+}
+
+static uint32_t get32(const struct sim_call *c, size_t at)
+{
+    uint32_t v;
+    memcpy(&v, c->params + at, sizeof(v));
+    return v;
+}
+
+/* --- cards --- */
+
+static uint32_t attached_ids(struct sim_call *c)
+{
+    enum { IDS = 32 };
+    for (uint32_t i = 0; i < IDS; i++)
+        put32(c, i * sizeof(uint32_t),
+              i < c->rm->node.n_gpus ? bh_simrm_gpu_id(&c->rm->node.gpus[i]) : SIM_NONE);
+    return RM_OK;
+}
+
+/* flags, device, subdevice, [a name,] SLI, board, instance, NUMA node */
+static uint32_t tell_id(struct sim_call *c, size_t rest_at)
+{
+    uint32_t id = get32(c, 0);
+    for (uint32_t i = 0; i < c->rm->node.n_gpus; i++) {
+        if (bh_simrm_gpu_id(&c->rm->node.gpus[i]) != id)
+            continue;
+        const uint32_t head[] = {0, i, 0}, rest[] = {0, id, i, (uint32_t)c->rm->node.gpus[i].numa};
+        memcpy(c->params + sizeof(id), head, sizeof(head));
+        memcpy(c->params + rest_at, rest, sizeof(rest));
+        return RM_OK;
+    }
+    return RM_INVALID_ARGUMENT;
+}
+
+static uint32_t id_info(struct sim_call *c)
+{
+    return tell_id(c, 16);
+}
+
+static uint32_t id_info_long(struct sim_call *c)
+{
+    return tell_id(c, 24);
+}
+
+static uint32_t name(struct sim_call *c)
+{
+    enum { AT = 4, LENGTH = 64 };
+    memset(c->params + AT, 0, c->n_params - AT);
+    memcpy(c->params + AT, c->rm->node.gpus[c->object->gpu].name, LENGTH);
+    return RM_OK;
+}
+
+/* As text, or as its 16 bytes. */
+static uint32_t uuid(struct sim_call *c)
+{
+    enum { AT_FLAGS = 4, AT_LENGTH = 8, AT = 12, FORMAT = 3, BINARY = 2 };
+    const struct bh_sim_gpu *g = &c->rm->node.gpus[c->object->gpu];
+    uint8_t bytes[16];
+    size_t n = strlen(g->uuid) + 1;
+    if ((get32(c, AT_FLAGS) & FORMAT) == BINARY) {
+        bh_simrm_uuid(g, bytes);
+        n = sizeof(bytes);
+        memcpy(c->params + AT, bytes, n);
+    } else {
+        memcpy(c->params + AT, g->uuid, n);
+    }
+    put32(c, AT_LENGTH, (uint32_t)n);
+    return RM_OK;
+}
+
+/* --- memory --- */
+
+static uint32_t kib(uint64_t bytes)
+{
+    return (uint32_t)(bytes >> 10);
+}
+
+/* More indices than enum rm_fb_index names; the rest is 0. */
+static uint32_t fb_value(const struct bh_sim_gpu *g, const struct sim_place *p, uint32_t index)
+{
+    uint64_t total = p && p->instance ? p->memory.total_bytes : g->total_bytes;
+    switch (index) {
+    case 0x05: /* what the bus window shows of it */
+    case 0x1d:
+    case 0x1f:
+    case 0x07: /* another name of it */
+    case RM_FB_TOTAL_RAM:
+        return kib(total);
+    case 0x0a: /* two more names of what can be allocated */
+    case 0x20:
+    case RM_FB_HEAP_SIZE:
+        return p ? kib(p->memory.total_bytes) : 0;
+    case 0x12: /* the largest piece that is free */
+        return p ? kib(bh_extents_largest(&p->memory)) : 0;
+    case RM_FB_HEAP_FREE:
+        return p ? kib(p->memory.free_bytes) : 0;
+    default:
+        return 0;
+    }
+}
+
+static uint32_t fb_info(struct sim_call *c)
+{
+    enum { INDICES = 0x40 };
+    struct rm_fb_info f;
+    uint32_t gpu = c->object->gpu;
+    const struct sim_place *p = bh_simrm_place(c->rm, c->client, gpu);
+    memcpy(&f, c->params, sizeof(f));
+    if (f.count > BH_COUNT_OF(f.at))
+        return RM_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < f.count; i++) {
+        if (f.at[i].index >= INDICES)
+            return RM_INVALID_ARGUMENT;
+        f.at[i].value = fb_value(&c->rm->node.gpus[gpu], p, f.at[i].index);
+    }
+    memcpy(c->params, &f, sizeof(f));
+    return RM_OK;
+}
+
+/* Processes, each once; with a class other than the subdevice's only those that have channels. */
+static uint32_t pids(struct sim_call *c)
+{
+    struct rm_pids p;
+    struct bh_idmap seen = {0};
+    memcpy(&p, c->params, sizeof(p));
+    if (p.id_type != 0)
+        return RM_INVALID_ARGUMENT;
+    p.count = 0;
+    const struct sim_account *a = c->rm->gpus[c->object->gpu].accounts;
+    for (; a && p.count < BH_COUNT_OF(p.pids); a = a->next)
+        if ((p.id == RM_CLASS_SUBDEVICE || a->n_channels) && bh_idmap_add(&seen, a->pid, 0))
+            p.pids[p.count++] = a->pid;
+    bh_idmap_fini(&seen);
+    memcpy(c->params, &p, sizeof(p));
+    return RM_OK;
+}
+
+static uint32_t pid_info(struct sim_call *c)
+{
+    struct rm_pid_info p;
+    struct bh_idmap rows = {0}; /* the first row of each process */
+    memcpy(&p, c->params, sizeof(p));
+    if (p.count == 0 || p.count > BH_COUNT_OF(p.at))
+        return RM_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < p.count; i++) {
+        uint32_t pid = p.at[i].pid, index = p.at[i].index;
+        memset(&p.at[i], 0, sizeof(p.at[i]));
+        p.at[i].pid = pid;
+        p.at[i].ci = p.at[i].gi = SIM_NONE;
+        p.at[i].index = index;
+        (void)bh_idmap_add(&rows, pid, i);
+    }
+    for (const struct sim_account *a = c->rm->gpus[c->object->gpu].accounts; a; a = a->next) {
+        uint32_t i = bh_idmap_find(&rows, a->pid);
+        if (i == BH_IDMAP_NONE)
+            continue;
+        p.at[i].own += a->private_bytes;
+        p.at[i].shared_owned += a->owned_bytes;
+        p.at[i].shared_duped += a->duped_bytes;
+        p.at[i].gi = a->gi != SIM_NONE ? a->gi : p.at[i].gi;
+        p.at[i].ci = a->ci != SIM_NONE ? a->ci : p.at[i].ci;
+    }
+    for (uint32_t i = 0; i < p.count; i++) { /* asked for twice, told twice */
+        uint32_t index = p.at[i].index;
+        p.at[i] = p.at[bh_idmap_find(&rows, p.at[i].pid)];
+        p.at[i].index = index;
+        p.at[i].result = index == 0 ? RM_OK : RM_INVALID_ARGUMENT;
+    }
+    bh_idmap_fini(&rows);
+    memcpy(c->params, &p, sizeof(p));
+    return RM_OK;
+}
+
+/* --- turns --- */
+
+/* Enabling starts the group. Disabling is answered with success and stops nothing: so it is on the card. */
+static uint32_t group_schedule(struct sim_call *c)
+{
+    if (c->params[0])
+        bh_sim_group_schedule(c->object->place->sched, c->object->group);
+    return RM_OK;
+}
+
+static uint32_t channel_schedule(struct sim_call *c)
+{
+    return group_schedule(c);
+}
+
+static uint32_t group_set_slice(struct sim_call *c)
+{
+    uint64_t us;
+    memcpy(&us, c->params, sizeof(us));
+    return bh_sim_group_set_slice(c->object->place->sched, c->object->group, us) ? RM_OK
+                                                                                 : RM_INVALID_ARGUMENT;
+}
+
+static uint32_t group_get_slice(struct sim_call *c)
+{
+    uint64_t us = bh_sim_group_slice(c->object->place->sched, c->object->group);
+    memcpy(c->params, &us, sizeof(us));
+    return RM_OK;
+}
+
+static uint32_t group_set_level(struct sim_call *c)
+{
+    uint32_t level = get32(c, 0);
+    if (!bh_sim_group_set_level(c->object->place->sched, c->object->group, level))
+        return RM_INVALID_ARGUMENT;
+    c->object->level = level;
+    return RM_OK;
+}
+
+static uint32_t group_get_level(struct sim_call *c)
+{
+    put32(c, 0, c->object->level);
+    return RM_OK;
+}
+
+/* All or none: channels of one's own clients, or anybody's for root. */
+static uint32_t disable_channels(struct sim_call *c)
+{
+    struct rm_disable_channels d;
+    struct sim_object *channels[BH_COUNT_OF(d.channels)];
+    memcpy(&d, c->params, sizeof(d));
+    if (d.count > BH_COUNT_OF(d.channels))
+        return RM_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < d.count; i++) {
+        struct sim_client *client = bh_simrm_client_any(c->rm, d.clients[i]);
+        if (!client)
+            return RM_INVALID_CLIENT;
+        if (!c->who->admin && !bh_simrm_may_use(c->file, client))
+            return RM_INSUFFICIENT_PERMISSIONS;
+        channels[i] = bh_simrm_object(c->rm, client, d.channels[i]);
+        if (!channels[i] || channels[i]->class->kind != SIM_CHANNEL || channels[i]->gpu != c->object->gpu)
+            return RM_OBJECT_NOT_FOUND;
+    }
+    for (uint32_t i = 0; i < d.count; i++)
+        if (!bh_simrm_channel_dead(c->rm, channels[i]))
+            bh_sim_channel_enable(channels[i]->place->sched, channels[i]->channel, !d.disable);
+    return RM_OK;
+}
+
+/* --- the table --- */
+
+#define ANYONE false
+#define ADMIN  true
+
+static const struct sim_command COMMANDS[] = {
+#define HANDLED(command, params, on, who, handler) {command, params, on, who, RM_OK, handler},
+#define CANNED(command, params, on, who, status)   {command, params, on, who, status, NULL},
+#include "simgpu/rm/controls.def"
+#undef HANDLED
+#undef CANNED
+};
+
+void bh_simrm_commands_init(struct bh_sim_rm *rm)
+{
+    for (uint32_t i = 0; i < BH_COUNT_OF(COMMANDS); i++)
+        (void)bh_idmap_add(&rm->commands, COMMANDS[i].command, i);
+}
+
+const struct sim_command *bh_simrm_command(const struct bh_sim_rm *rm, uint32_t command)
+{
+    uint32_t i = bh_idmap_find(&rm->commands, command);
+    return i == BH_IDMAP_NONE ? NULL : &COMMANDS[i];
+}
+
+int bh_simrm_control(struct sim_call *c, void *arg, size_t n)
+{
+    struct rm_control a;
+    (void)n;
+    memcpy(&a, arg, sizeof(a));
+    const struct sim_command *row = bh_simrm_command(c->rm, a.command);
+    c->client = bh_simrm_client(c->rm, c->file, a.client);
+    if (!c->client)
+        return RM_INVALID_CLIENT;
+    c->object = bh_simrm_object(c->rm, c->client, a.object);
+    if (!c->object)
+        return RM_OBJECT_NOT_FOUND;
+    if (!row)
+        return RM_INVALID_COMMAND;
+    if (row->on != c->object->class->kind)
+        return RM_INVALID_OBJECT_HANDLE;
+    if (a.params_size != c->n_params || (row->params >= 0 && c->n_params != (size_t)row->params))
+        return RM_INVALID_PARAM_STRUCT;
+    if (row->admin && !c->who->admin)
+        return RM_INSUFFICIENT_PERMISSIONS;
+    if (c->object->gpu != SIM_NONE && c->rm->gpus[c->object->gpu].lost)
+        return RM_GPU_IS_LOST;
+    return (int)(row->handle ? row->handle(c) : row->status);
+}

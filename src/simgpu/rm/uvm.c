@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * uvm.c - the file of managed memory: registrations, ranges, and memory mapped into them.
+ *
+ * Mapping an allocation holds it: freed by its handle while mapped, it stays until the range goes. Managed memory is
+ * taken when a GPU touches it, at its full size, and moves when another GPU does. Neither is in a process's count.
+ */
+#include "simgpu/rm/state.h"
+
+#include <errno.h>
+
+#define ADDRESSES (UINT64_C(1) << 57)
+
+/* --- ranges --- */
+
+static uint64_t base_key(const struct sim_file *f, uint64_t base)
+{
+    return bh_idmap_mix(f->id) ^ base;
+}
+
+static struct sim_range *range_new(struct bh_sim_rm *rm, struct sim_file *f, uint64_t bytes)
+{
+    if (SIM_LIVE(rm, ranges) >= SIM_RANGES_MAX)
+        return NULL;
+    struct sim_range *r = bh_alloc(1, sizeof(*r));
+    *r = (struct sim_range){.id = ++rm->last_range, .bytes = bytes, .file = f};
+    SIM_PUT(rm, ranges, r);
+    (void)bh_idmap_add(&rm->range_ids, r->id, r->slot);
+    SIM_LINK(&f->ranges, r, next, prev);
+    return r;
+}
+
+static void range_free(struct bh_sim_rm *rm, struct sim_range *r)
+{
+    if (r->block)
+        bh_simrm_block_unmap(rm, r->block);
+    if (r->external)
+        (void)bh_idmap_remove(&rm->range_bases, base_key(r->file, r->base));
+    (void)bh_idmap_remove(&rm->range_ids, r->id);
+    SIM_UNLINK(&r->file->ranges, r, next, prev);
+    SIM_DROP(rm, ranges, r);
+}
+
+static struct sim_range *range_at(const struct bh_sim_rm *rm, const struct sim_file *f, uint64_t base)
+{
+    uint32_t slot = bh_idmap_find(&rm->range_bases, base_key(f, base));
+    struct sim_range *r = slot == BH_IDMAP_NONE ? NULL : rm->ranges.at[slot];
+    return r && r->file == f && r->base == base ? r : NULL;
+}
+
+static struct sim_range *range_by_id(const struct bh_sim_rm *rm, const struct sim_file *f, uint64_t id)
+{
+    uint32_t slot = bh_idmap_find(&rm->range_ids, id);
+    struct sim_range *r = slot == BH_IDMAP_NONE ? NULL : rm->ranges.at[slot];
+    return r && r->file == f ? r : NULL;
+}
+
+int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who, uint64_t length,
+                  uint64_t *ret_range)
+{
+    struct sim_file *f = bh_simrm_file(rm, file);
+    struct sim_range *r = NULL;
+    int rc = 0;
+    if (!f)
+        return -EBADF;
+    if (length == 0 || f->kind > BH_FILE_UVM)
+        rc = -EINVAL;
+    else if (f->kind == BH_FILE_UVM && !f->uvm_ready)
+        rc = -EBADFD;
+    else if (length > ADDRESSES || !(r = range_new(rm, f, length)))
+        rc = -ENOMEM;
+    if (r) {
+        r->managed = f->kind == BH_FILE_UVM;
+        *ret_range = r->id;
+        bh_simrm_journal_file(rm, f, who->pid, BH_CALL_MAP, length);
+    }
+    return rc;
+}
+
+int bh_sim_rm_unmap(struct bh_sim_rm *rm, uint32_t file, uint64_t range)
+{
+    struct sim_file *f = bh_simrm_file(rm, file);
+    struct sim_range *r = f ? range_by_id(rm, f, range) : NULL;
+    if (!f)
+        return -EBADF;
+    if (!r || r->external)
+        return -EINVAL;
+    range_free(rm, r);
+    return 0;
+}
+
+int bh_sim_rm_touch(struct bh_sim_rm *rm, uint32_t file, uint64_t range, uint32_t gpu)
+{
+    struct sim_file *f = bh_simrm_file(rm, file);
+    struct sim_range *r = f ? range_by_id(rm, f, range) : NULL;
+    if (!f)
+        return -EBADF;
+    if (!r || !r->managed || gpu >= rm->node.n_gpus || !f->uvm[gpu])
+        return -EINVAL;
+    if (rm->gpus[gpu].lost)
+        return -EIO;
+    if (r->block && r->block->place == f->uvm[gpu])
+        return 0;
+    struct sim_block *b = bh_simrm_block_new(rm, f->uvm[gpu], bh_simrm_round(r->bytes));
+    if (!b)
+        return -ENOMEM;
+    bh_simrm_block_map(b);
+    if (r->block)
+        bh_simrm_block_unmap(rm, r->block);
+    r->block = b;
+    return 0;
+}
+
+/* --- calls --- */
+
+static uint32_t get32(const uint8_t *arg, size_t at)
+{
+    uint32_t v;
+    memcpy(&v, arg + at, sizeof(v));
+    return v;
+}
+
+static uint64_t get64(const uint8_t *arg, size_t at)
+{
+    uint64_t v;
+    memcpy(&v, arg + at, sizeof(v));
+    return v;
+}
+
+static uint32_t digit(char c)
+{
+    return (uint32_t)(c >= 'a' ? c - 'a' + 10 : c - '0') & 15;
+}
+
+void bh_simrm_uuid(const struct bh_sim_gpu *gpu, uint8_t ret[16])
+{
+    size_t n = 0;
+    memset(ret, 0, 16);
+    for (const char *p = gpu->uuid + strlen("GPU-"); *p && n < 32; p++) {
+        if (*p == '-')
+            continue;
+        ret[n / 2] = (uint8_t)((uint32_t)ret[n / 2] << 4 | digit(*p));
+        n++;
+    }
+}
+
+/* The card with these 16 bytes for a UUID; SIM_NONE: none. */
+static uint32_t gpu_by_uuid(const struct bh_sim_rm *rm, const uint8_t *want)
+{
+    for (uint32_t g = 0; g < rm->node.n_gpus; g++) {
+        uint8_t bytes[16];
+        bh_simrm_uuid(&rm->node.gpus[g], bytes);
+        if (memcmp(bytes, want, sizeof(bytes)) == 0)
+            return g;
+    }
+    return SIM_NONE;
+}
+
+static uint32_t initialize(struct sim_call *c, uint8_t *arg)
+{
+    (void)arg;
+    if (c->file->uvm_ready)
+        return RM_INVALID_STATE;
+    c->file->uvm_ready = true;
+    return RM_OK;
+}
+
+static void unregister(struct sim_file *f, uint32_t gpu)
+{
+    if (f->uvm[gpu])
+        f->uvm[gpu]->pins--;
+    f->uvm[gpu] = NULL;
+}
+
+static uint32_t register_gpu(struct sim_call *c, uint8_t *arg)
+{
+    enum { AT_CLIENT = 28 };
+    uint32_t gpu = gpu_by_uuid(c->rm, arg);
+    if (gpu == SIM_NONE)
+        return RM_INVALID_DEVICE;
+    if (c->rm->gpus[gpu].lost)
+        return RM_GPU_IS_LOST;
+    if (c->file->uvm[gpu])
+        return RM_OK; /* once more is the same registration */
+    struct sim_client *client = bh_simrm_client(c->rm, c->file, get32(arg, AT_CLIENT));
+    struct sim_place *whole = c->rm->gpus[gpu].mig.on ? NULL : &c->rm->gpus[gpu].whole;
+    struct sim_place *place = client ? bh_simrm_place(c->rm, client, gpu) : whole;
+    if (!place)
+        return RM_INVALID_STATE;
+    c->file->uvm[gpu] = place;
+    place->pins++;
+    return RM_OK;
+}
+
+static uint32_t registered(struct sim_call *c, const uint8_t *arg, uint32_t *ret_gpu)
+{
+    *ret_gpu = gpu_by_uuid(c->rm, arg);
+    if (*ret_gpu == SIM_NONE || !c->file->uvm[*ret_gpu])
+        return RM_INVALID_DEVICE;
+    return c->rm->gpus[*ret_gpu].lost ? RM_GPU_IS_LOST : RM_OK;
+}
+
+static uint32_t unregister_gpu(struct sim_call *c, uint8_t *arg)
+{
+    uint32_t gpu = gpu_by_uuid(c->rm, arg);
+    if (gpu == SIM_NONE || !c->file->uvm[gpu])
+        return RM_INVALID_DEVICE;
+    unregister(c->file, gpu);
+    return RM_OK;
+}
+
+static uint32_t on_gpu(struct sim_call *c, uint8_t *arg)
+{
+    uint32_t gpu;
+    return registered(c, arg, &gpu);
+}
+
+/* A client's object of one kind is handed over by handles; nothing is kept of it. */
+static uint32_t hand_over(struct sim_call *c, const uint8_t *arg, enum sim_kind kind)
+{
+    enum { AT_CLIENT = 20, AT_OBJECT = 24 };
+    uint32_t gpu, status = registered(c, arg, &gpu);
+    if (status != RM_OK)
+        return status;
+    c->client = bh_simrm_client(c->rm, c->file, get32(arg, AT_CLIENT));
+    if (!c->client)
+        return RM_INVALID_CLIENT;
+    struct sim_object *o = bh_simrm_object(c->rm, c->client, get32(arg, AT_OBJECT));
+    return o && o->class->kind == kind && o->gpu == gpu ? RM_OK : RM_OBJECT_NOT_FOUND;
+}
+
+static uint32_t register_vaspace(struct sim_call *c, uint8_t *arg)
+{
+    return hand_over(c, arg, SIM_VASPACE);
+}
+
+static uint32_t register_channel(struct sim_call *c, uint8_t *arg)
+{
+    return hand_over(c, arg, SIM_CHANNEL);
+}
+
+static uint32_t create_external(struct sim_call *c, uint8_t *arg)
+{
+    uint64_t base = get64(arg, 0), bytes = get64(arg, 8);
+    if (!bytes || base > ADDRESSES || bytes > ADDRESSES - base)
+        return RM_INVALID_ARGUMENT;
+    if (range_at(c->rm, c->file, base))
+        return RM_STATE_IN_USE;
+    struct sim_range *r = range_new(c->rm, c->file, bytes);
+    if (!r)
+        return RM_INSUFFICIENT_RESOURCES;
+    r->base = base;
+    r->external = bh_idmap_add(&c->rm->range_bases, base_key(c->file, base), r->slot);
+    if (r->external)
+        return RM_OK;
+    range_free(c->rm, r); /* two keys fell together: as good as taken */
+    return RM_STATE_IN_USE;
+}
+
+static uint32_t map_external(struct sim_call *c, uint8_t *arg)
+{
+    enum { AT_CLIENT = 9252, AT_MEMORY = 9256 };
+    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    c->client = bh_simrm_client(c->rm, c->file, get32(arg, AT_CLIENT));
+    if (!c->client)
+        return RM_INVALID_CLIENT;
+    struct sim_object *o = bh_simrm_object(c->rm, c->client, get32(arg, AT_MEMORY));
+    if (!o || (o->class->kind != SIM_MEMORY && o->class->kind != SIM_PLAIN))
+        return RM_OBJECT_NOT_FOUND;
+    if (!r || get64(arg, 8) > r->bytes)
+        return RM_INVALID_ARGUMENT;
+    if (o->gpu != SIM_NONE && c->rm->gpus[o->gpu].lost)
+        return RM_GPU_IS_LOST;
+    if (!o->block)
+        return RM_OK; /* memory of the machine */
+    bh_simrm_block_map(o->block);
+    if (r->block)
+        bh_simrm_block_unmap(c->rm, r->block);
+    r->block = o->block;
+    return RM_OK;
+}
+
+/* Only the mapping goes; the range stays. */
+static uint32_t unmap_external(struct sim_call *c, uint8_t *arg)
+{
+    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    if (!r)
+        return RM_OBJECT_NOT_FOUND;
+    if (r->block)
+        bh_simrm_block_unmap(c->rm, r->block);
+    r->block = NULL;
+    return RM_OK;
+}
+
+static uint32_t free_range(struct sim_call *c, uint8_t *arg)
+{
+    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    if (!r)
+        return RM_OBJECT_NOT_FOUND;
+    range_free(c->rm, r);
+    return RM_OK;
+}
+
+static uint32_t accepted(struct sim_call *c, uint8_t *arg)
+{
+    (void)c;
+    (void)arg;
+    return RM_OK;
+}
+
+/* Not on: memory of the machine that a GPU pages by itself. */
+static uint32_t pageable(struct sim_call *c, uint8_t *arg)
+{
+    (void)c;
+    arg[0] = 0;
+    return RM_OK;
+}
+
+enum { BARE = 0, NEEDS_INIT = 1 };
+static const struct {
+    uint32_t number, needs;
+    uint32_t (*call)(struct sim_call *c, uint8_t *arg);
+} ROWS[] = {
+    {UVM_INITIALIZE, BARE, initialize},
+    {UVM_MM_INITIALIZE, BARE, accepted},
+    {UVM_CREATE_RANGE_GROUP, NEEDS_INIT, accepted},
+    {UVM_DESTROY_RANGE_GROUP, NEEDS_INIT, accepted},
+    {UVM_REGISTER_GPU_VASPACE, NEEDS_INIT, register_vaspace},
+    {UVM_UNREGISTER_GPU_VASPACE, NEEDS_INIT, on_gpu},
+    {UVM_REGISTER_CHANNEL, NEEDS_INIT, register_channel},
+    {UVM_UNREGISTER_CHANNEL, NEEDS_INIT, on_gpu},
+    {UVM_ENABLE_PEER_ACCESS, NEEDS_INIT, on_gpu},
+    {UVM_DISABLE_PEER_ACCESS, NEEDS_INIT, on_gpu},
+    {UVM_SET_RANGE_GROUP, NEEDS_INIT, accepted},
+    {UVM_MAP_EXTERNAL, NEEDS_INIT, map_external},
+    {UVM_FREE, NEEDS_INIT, free_range},
+    {UVM_REGISTER_GPU, NEEDS_INIT, register_gpu},
+    {UVM_UNREGISTER_GPU, NEEDS_INIT, unregister_gpu},
+    {UVM_PAGEABLE_MEM_ACCESS, NEEDS_INIT, pageable},
+    {UVM_SET_PREFERRED_LOCATION, NEEDS_INIT, accepted},
+    {UVM_UNSET_PREFERRED_LOCATION, NEEDS_INIT, accepted},
+    {UVM_ENABLE_READ_DUPLICATION, NEEDS_INIT, accepted},
+    {UVM_DISABLE_READ_DUPLICATION, NEEDS_INIT, accepted},
+    {UVM_SET_ACCESSED_BY, NEEDS_INIT, accepted},
+    {UVM_UNSET_ACCESSED_BY, NEEDS_INIT, accepted},
+    {UVM_MIGRATE, NEEDS_INIT, accepted},
+    {UVM_MAP_DYNAMIC_PARALLELISM, NEEDS_INIT, accepted},
+    {UVM_UNMAP_EXTERNAL, NEEDS_INIT, unmap_external},
+    {UVM_ALLOC_SEMAPHORE_POOL, NEEDS_INIT, create_external},
+    {UVM_PAGEABLE_MEM_ACCESS_ON_GPU, NEEDS_INIT, accepted},
+    {UVM_VALIDATE_VA_RANGE, NEEDS_INIT, accepted},
+    {UVM_CREATE_EXTERNAL_RANGE, NEEDS_INIT, create_external},
+};
+
+/* Where a call's structure ends, and where its status stands. */
+static void layout(uint32_t number, size_t *ret_bytes, size_t *ret_status_at)
+{
+    switch (number) {
+#define UVM_CALL(name, n, bytes, status) \
+    case n:                              \
+        *ret_bytes = (bytes);            \
+        *ret_status_at = (status);       \
+        break;
+#include "gpu/abi/uvm.def"
+#undef UVM_CALL
+    default:
+        *ret_bytes = *ret_status_at = 0;
+    }
+}
+
+int bh_simrm_uvm(struct sim_call *c, uint32_t number, void *arg, size_t n)
+{
+    if (number == UVM_DEINITIALIZE)
+        return 0;
+    size_t bytes, status_at;
+    layout(number, &bytes, &status_at);
+    for (size_t i = 0; i < BH_COUNT_OF(ROWS); i++) {
+        if (ROWS[i].number != number)
+            continue;
+        if (n < bytes)
+            return -EFAULT; /* the kernel could not copy it in */
+        uint32_t status = RM_INVALID_STATE;
+        if (ROWS[i].needs == BARE || c->file->uvm_ready)
+            status = ROWS[i].call(c, arg);
+        memcpy((uint8_t *)arg + status_at, &status, sizeof(status));
+        return 0;
+    }
+    return -EINVAL;
+}
+
+void bh_simrm_uvm_close(struct bh_sim_rm *rm, struct sim_file *file)
+{
+    while (file->ranges)
+        range_free(rm, file->ranges);
+    for (uint32_t g = 0; g < rm->node.n_gpus; g++)
+        unregister(file, g);
+}
