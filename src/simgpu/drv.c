@@ -426,10 +426,11 @@ int bh_sim_ioctl(int fd, uint32_t cmd, void *arg)
     return rc < 0 && errno == ENOTTY ? bh_sim_ioctl_direct(fd, cmd, arg) : rc;
 }
 
-void *bh_sim_mmap(int fd, size_t length, uint64_t *ret_range)
+/* The system call is made without MAP_FIXED: a socket refuses only after what stood there was unmapped. */
+void *bh_sim_mmap(int fd, size_t length, int prot, int flags, uint64_t *ret_range)
 {
-    struct bh_sim_msg msg = {.op = BH_SIM_OP_MAP, .a = length};
-    void *at = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct bh_sim_msg msg = {.op = BH_SIM_OP_MAP, .a = length, .b = (uint32_t)prot, .c = (uint32_t)flags};
+    void *at = mmap(NULL, length, prot, flags & ~MAP_FIXED, fd, 0);
     if (at != MAP_FAILED || errno != ENODEV) {
         *ret_range = 0;
         return at;

@@ -29,7 +29,7 @@ int bh_sim_ioctl(int fd, uint32_t cmd, void *arg);
 int bh_sim_ioctl_direct(int fd, uint32_t cmd, void *arg);
 /* mmap on a device file: the system call first (ENODEV where nobody answers), then the manager is asked. The range
  * number is what bh_sim_touch and bh_sim_munmap take; the memory itself is ordinary host memory. */
-void *bh_sim_mmap(int fd, size_t length, uint64_t *ret_range);
+void *bh_sim_mmap(int fd, size_t length, int prot, int flags, uint64_t *ret_range);
 int bh_sim_munmap(int fd, void *at, size_t length, uint64_t range);
 int bh_sim_touch(int fd, uint64_t range, uint32_t gpu);
 

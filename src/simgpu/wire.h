@@ -19,7 +19,7 @@ enum bh_sim_op {
     BH_SIM_OP_HELLO,  /* a: version. Reply body: struct bh_sim_node_view */
     BH_SIM_OP_OPEN,   /* a: enum bh_call_file, b: GPU minor. Reply carries the descriptor */
     BH_SIM_OP_IOCTL,  /* descriptor; a: command, n_arg and n_params bytes of body. Reply: the same, changed */
-    BH_SIM_OP_MAP,    /* descriptor; a: length. Reply a: range */
+    BH_SIM_OP_MAP,    /* descriptor; a: length, b: prot, c: flags. Reply a: range */
     BH_SIM_OP_UNMAP,  /* descriptor; a: range */
     BH_SIM_OP_TOUCH,  /* descriptor; a: range, b: GPU */
     BH_SIM_OP_SUBMIT, /* descriptor; a: client, b: channel, c: work ns. Reply a: fence */

@@ -25,7 +25,7 @@ MIB, GIB = 1 << 20, 1 << 30
 CUDA_OUT_OF_MEMORY = 2
 # struct bh_sim_msg, and the numbers of enum bh_sim_op that are used here
 MSG = struct.Struct('<IiIIIIQQQQQ')
-OP_MIG, OP_HELD = 14, 16
+OP_MIG, OP_HELD, OP_JOURNAL = 14, 16, 17
 HELD = ('files', 'clients', 'objects', 'bytes', 'groups', 'channels', 'ranges', 'chunks')
 MIG_GI_CREATE, MIG_CI_CREATE = 1, 4
 
@@ -52,10 +52,10 @@ class Node:
         same(r.rc, rc, f'{self.scene} {args} {r!r}')
         return dict((line + ' ').split(' ', 1) for line in r.out.splitlines())
 
-    def ask(self, op, body=b''):
+    def ask(self, op, body=b'', a=0):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.connect(self.folder + '/rm.sock')
-            s.send(MSG.pack(op, 0, 0, 0, len(body), 0, 0, 0, 0, 0, 0) + body)
+            s.send(MSG.pack(op, 0, 0, 0, len(body), 0, a, 0, 0, 0, 0) + body)
             reply = s.recv(1 << 17)
         same(MSG.unpack(reply[:MSG.size])[1], 0, 'the manager refused')
         return reply[MSG.size:]

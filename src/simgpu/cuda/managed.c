@@ -23,7 +23,7 @@ int cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
     if (bytes > SIZE_MAX / 2)
         return CUDA_ERROR_OUT_OF_MEMORY;
     const uint64_t size = BH_CU_ROUND(bytes, BH_CU_PAGE);
-    void *at = bh_sim_mmap(ctx->uvm, size, &range);
+    void *at = bh_sim_mmap(ctx->uvm, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, &range);
     if (at == MAP_FAILED)
         return bh_cu_from_errno(errno);
     const struct bh_cu_alloc a = {.base = (uint64_t)(uintptr_t)at,

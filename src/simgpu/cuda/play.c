@@ -193,7 +193,7 @@ static int play_map(const struct player *y, const struct bh_call *c)
     struct bh_play_map m = {.fd = fd, .size = c->size};
     if (fd < 0 || c->error || c->size == 0)
         return 0;
-    m.at = bh_sim_mmap(fd, m.size, &m.range);
+    m.at = bh_sim_mmap(fd, m.size, (int)c->what, (int)c->flags, &m.range);
     if (m.at == MAP_FAILED)
         return bh_cu_from_errno(errno);
     *bh_vec_push(&y->p->maps) = m;

@@ -78,15 +78,14 @@ static int failed(void)
     return status;
 }
 
-static int alloc(uint32_t client, uint32_t parent, uint32_t *object, uint32_t class, void *params,
-                 uint32_t n_params)
+/* The size of the parameters stays 0, as the vendor's library leaves it: the class says it. */
+static int alloc(uint32_t client, uint32_t parent, uint32_t *object, uint32_t class, void *params)
 {
     struct rm_alloc a = {.client = client,
                          .parent = parent,
                          .object = *object,
                          .class = class,
-                         .params = (uint64_t)(uintptr_t)params,
-                         .params_size = n_params};
+                         .params = (uint64_t)(uintptr_t)params};
     if (bh_sim_ioctl(own.fd, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
         return failed();
     *object = a.object;
@@ -114,15 +113,15 @@ static int new_client(uint32_t *ret)
     if (own.fd < 0)
         own.fd = bh_sim_open("/dev/nvidiactl");
     own.pid = getpid();
-    return own.fd < 0 ? bh_nv_status_of_errno(errno) : alloc(0, 0, ret, RM_CLASS_CLIENT, NULL, 0);
+    return own.fd < 0 ? bh_nv_status_of_errno(errno) : alloc(0, 0, ret, RM_CLASS_CLIENT, NULL);
 }
 
 static int add_gpu(uint32_t client, uint32_t gpu)
 {
     struct rm_device_params device = {.device = gpu};
     uint32_t number = 0, d = DEVICE | gpu, s = SUBDEVICE | gpu;
-    int status = alloc(client, client, &d, RM_CLASS_DEVICE, &device, sizeof(device));
-    return status == NVML_OK ? alloc(client, d, &s, RM_CLASS_SUBDEVICE, &number, sizeof(number)) : status;
+    int status = alloc(client, client, &d, RM_CLASS_DEVICE, &device);
+    return status == NVML_OK ? alloc(client, d, &s, RM_CLASS_SUBDEVICE, &number) : status;
 }
 
 static int control(uint32_t client, uint32_t gpu, uint32_t command, void *params, uint32_t n_params)
@@ -138,7 +137,6 @@ static int control(uint32_t client, uint32_t gpu, uint32_t command, void *params
 /* A subscription to an instance holds for its whole client, so each such question has a client of its own. */
 static int control_in(uint32_t gpu, uint32_t gi, uint32_t command, void *params, uint32_t n_params)
 {
-    /* The simulated driver takes the number from where the real one has the descriptor: it stands in both places. */
     struct rm_partition_params partition = {.gi = gi};
     uint32_t client, p = PARTITION | gpu;
     int status = new_client(&client);
@@ -146,7 +144,7 @@ static int control_in(uint32_t gpu, uint32_t gi, uint32_t command, void *params,
         return status;
     status = add_gpu(client, gpu);
     if (status == NVML_OK)
-        status = alloc(client, SUBDEVICE | gpu, &p, RM_CLASS_SMC_PARTITION, &partition, sizeof(partition));
+        status = alloc(client, SUBDEVICE | gpu, &p, RM_CLASS_SMC_PARTITION, &partition);
     if (status == NVML_OK)
         status = control(client, gpu, command, params, n_params);
     free_client(client);

@@ -31,8 +31,10 @@ static int free_object(struct sim_call *c, void *arg, size_t n)
     memcpy(&f, arg, sizeof(f));
     c->client = bh_simrm_client(c->rm, c->file, f.client);
     struct sim_object *o = c->client ? bh_simrm_object(c->rm, c->client, f.object) : NULL;
+    if (!c->client)
+        return RM_INVALID_CLIENT;
     if (!o)
-        return c->client ? RM_OBJECT_NOT_FOUND : RM_INVALID_CLIENT;
+        return RM_OK; /* the card answered so: the vendor's library frees one that is not there when it starts */
     if (o == c->client->root)
         bh_simrm_client_free(c->rm, c->client);
     else

@@ -31,17 +31,16 @@ static void say_process(struct bh_sim_rm *rm, uint32_t pid)
 }
 
 void bh_simrm_journal_file(struct bh_sim_rm *rm, const struct sim_file *f, uint32_t pid,
-                           enum bh_call_kind kind, uint64_t bytes)
+                           enum bh_call_kind kind, const struct bh_sim_map *map)
 {
-    enum { READ_WRITE = 3, SHARED = 1 };
     if (!rm->journal)
         return;
     struct bh_call call = {
         .kind = (uint8_t)kind, .file = (uint8_t)f->kind, .gpu = (uint8_t)f->minor, .times = 1};
-    if (kind == BH_CALL_MAP) {
-        call.size = bytes;
-        call.what = READ_WRITE;
-        call.flags = SHARED;
+    if (map) {
+        call.size = map->length;
+        call.what = map->prot;
+        call.flags = map->flags;
     }
     say_process(rm, pid);
     bh_recording_add(rm->journal, &call);

@@ -19,7 +19,7 @@ static bool run(struct bh_buf *out)
     ok = ok && fx_control(rm, t.file, t.who, t.client, t.device, RM_CTRL_FB_GET_INFO_V2, fb, 1028) != RM_OK;
     ok = ok && fx_make(rm, &before, before.device, RM_CLASS_EVENT, &event) == RM_OK;
     ok = ok && bh_sim_rm_submit(rm, t.file, t.client, channel, 5, &fence) == 0;
-    ok = ok && bh_sim_rm_map(rm, t.file, t.who, 4096, &range) == 0;
+    ok = ok && bh_sim_rm_map(rm, t.file, t.who, &(struct bh_sim_map){4096, 3, 0x11}, &range) == 0;
     ok = ok && bh_sim_rm_ioctl(rm, t.file, t.who, RM_IOC(RM_XFER_CMD, 16), fb, 16, NULL, 0) < 0;
     ok = ok && fx_free(rm, t.file, t.who, t.client, memory) == RM_OK;
     bh_sim_rm_close(rm, t.file);
@@ -53,7 +53,7 @@ TEST(calls_are_told_as_a_recording_tells_them)
         "\nprocess 2\nopen ctl\n",
         "\nprocess 1\nctl control 32 command 20801303 on #2 params 1028 flags 0 status 33\n",
         " class 5 new #10 in #0 params 0 flags 0\n", /* below an object from before the journal */
-        "\nmap ctl 4096 prot 3 flags 1\n",
+        "\nmap ctl 4096 prot 3 flags 11\n",
         "\nctl escape d3 16 errno 22\n",
         "\nctl free 16 #4\nclose ctl\n",
     };

@@ -91,7 +91,7 @@ int64_t bh_sim_rm_open(struct bh_sim_rm *rm, enum bh_call_file kind, uint32_t gp
     while (f->id == 0 || bh_simrm_file(rm, f->id));
     SIM_PUT(rm, files, f);
     (void)bh_idmap_add(&rm->file_ids, f->id, f->slot);
-    bh_simrm_journal_file(rm, f, who->pid, BH_CALL_OPEN, 0);
+    bh_simrm_journal_file(rm, f, who->pid, BH_CALL_OPEN, NULL);
     return f->id;
 }
 
@@ -100,7 +100,7 @@ void bh_sim_rm_close(struct bh_sim_rm *rm, uint32_t file)
     struct sim_file *f = bh_simrm_file(rm, file);
     if (!f)
         return;
-    bh_simrm_journal_file(rm, f, f->pid, BH_CALL_CLOSE, 0);
+    bh_simrm_journal_file(rm, f, f->pid, BH_CALL_CLOSE, NULL);
     while (f->clients)
         bh_simrm_client_free(rm, f->clients);
     bh_simrm_uvm_close(rm, f);

@@ -42,9 +42,14 @@ void bh_sim_rm_close(struct bh_sim_rm *rm, uint32_t file);
  */
 int bh_sim_rm_ioctl(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who, uint32_t cmd,
                     void *arg, size_t n_arg, void *params, size_t n_params);
+/* What an mmap asked for. */
+struct bh_sim_map {
+    uint64_t length;
+    uint32_t prot, flags; /* kept in the journal */
+};
 /* mmap of a file. On the UVM file this reserves managed memory: bytes there count when bh_sim_rm_touch says so. */
-int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who, uint64_t length,
-                  uint64_t *ret_range);
+int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who,
+                  const struct bh_sim_map *map, uint64_t *ret_range);
 int bh_sim_rm_unmap(struct bh_sim_rm *rm, uint32_t file, uint64_t range);
 int bh_sim_rm_touch(struct bh_sim_rm *rm, uint32_t file, uint64_t range, uint32_t gpu); /* -ENOMEM: no room */
 

@@ -302,7 +302,7 @@ bool bh_simrm_channel_dead(const struct bh_sim_rm *rm, const struct sim_object *
 
 /* journal.c */
 void bh_simrm_journal_file(struct bh_sim_rm *rm, const struct sim_file *f, uint32_t pid,
-                           enum bh_call_kind kind, uint64_t bytes);
+                           enum bh_call_kind kind, const struct bh_sim_map *map);
 void bh_simrm_journal_ioctl(const struct sim_call *c, uint32_t cmd, const void *arg, size_t n, int rc);
 
 #endif

@@ -246,10 +246,11 @@ static inline void storm_range(struct storm *s)
 {
     uint32_t file = storm_file(s);
     uint64_t range = s->n_ranges ? s->ranges[storm_pick(s, s->n_ranges)] : 1;
+    struct bh_sim_map map = {.prot = 3, .flags = 1};
     switch (storm_pick(s, 4)) {
     case 0:
-        if (bh_sim_rm_map(s->rm, file, &s->who, (uint64_t)storm_pick(s, 256) << storm_pick(s, 24), &range) ==
-            0)
+        map.length = (uint64_t)storm_pick(s, 256) << storm_pick(s, 24);
+        if (bh_sim_rm_map(s->rm, file, &s->who, &map, &range) == 0)
             s->ranges[s->n_ranges < STORM_NAMES ? s->n_ranges++ : storm_pick(s, STORM_NAMES)] = range;
         break;
     case 1:

@@ -55,24 +55,24 @@ static struct sim_range *range_by_id(const struct bh_sim_rm *rm, const struct si
     return r && r->file == f ? r : NULL;
 }
 
-int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who, uint64_t length,
-                  uint64_t *ret_range)
+int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who,
+                  const struct bh_sim_map *map, uint64_t *ret_range)
 {
     struct sim_file *f = bh_simrm_file(rm, file);
     struct sim_range *r = NULL;
     int rc = 0;
     if (!f)
         return -EBADF;
-    if (length == 0 || f->kind > BH_FILE_UVM)
+    if (map->length == 0 || f->kind > BH_FILE_UVM)
         rc = -EINVAL;
     else if (f->kind == BH_FILE_UVM && !f->uvm_ready)
         rc = -EBADFD;
-    else if (length > ADDRESSES || !(r = range_new(rm, f, length)))
+    else if (map->length > ADDRESSES || !(r = range_new(rm, f, map->length)))
         rc = -ENOMEM;
     if (r) {
         r->managed = f->kind == BH_FILE_UVM;
         *ret_range = r->id;
-        bh_simrm_journal_file(rm, f, who->pid, BH_CALL_MAP, length);
+        bh_simrm_journal_file(rm, f, who->pid, BH_CALL_MAP, map);
     }
     return rc;
 }
@@ -344,7 +344,7 @@ static const struct {
     {UVM_SET_ACCESSED_BY, NEEDS_INIT, accepted},
     {UVM_UNSET_ACCESSED_BY, NEEDS_INIT, accepted},
     {UVM_MIGRATE, NEEDS_INIT, accepted},
-    {UVM_MAP_DYNAMIC_PARALLELISM, NEEDS_INIT, accepted},
+    {UVM_MAP_DYNAMIC_PARALLELISM, NEEDS_INIT, create_external},
     {UVM_UNMAP_EXTERNAL, NEEDS_INIT, unmap_external},
     {UVM_ALLOC_SEMAPHORE_POOL, NEEDS_INIT, create_external},
     {UVM_PAGEABLE_MEM_ACCESS_ON_GPU, NEEDS_INIT, accepted},

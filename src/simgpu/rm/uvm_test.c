@@ -46,7 +46,7 @@ TEST(managed_memory_counts_when_touched_and_for_nobody)
     CHECK(file != 0);
     CHECK_EQ(register_gpu(rm, file, t.client, 1), RM_OK);
     CHECK_EQ(register_gpu(rm, file, t.client, 9), RM_INVALID_DEVICE);
-    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, 3 * BH_MIB, &range), 0);
+    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, &(struct bh_sim_map){3 * BH_MIB, 3, 1}, &range), 0);
     CHECK_EQ(bh_sim_rm_held(rm).bytes, 0);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 1), -EINVAL); /* not registered */
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), 0);
@@ -74,12 +74,12 @@ TEST(more_than_there_is_has_no_room)
     uint64_t range = 0;
     uint32_t file = ready(rm);
     CHECK_EQ(register_gpu(rm, file, 0, 1), RM_OK);
-    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, 200 * BH_GIB, &range), 0);
+    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, &(struct bh_sim_map){200 * BH_GIB, 3, 1}, &range), 0);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), -ENOMEM);
-    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, 0, &range), -EINVAL);
-    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, UINT64_MAX, &range), -ENOMEM);
+    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, &(struct bh_sim_map){0, 3, 1}, &range), -EINVAL);
+    CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, &(struct bh_sim_map){UINT64_MAX, 3, 1}, &range), -ENOMEM);
     uint32_t fresh = (uint32_t)bh_sim_rm_open(rm, BH_FILE_UVM, 0, &fx_user);
-    CHECK_EQ(bh_sim_rm_map(rm, fresh, &fx_user, 4096, &range), -EBADFD);
+    CHECK_EQ(bh_sim_rm_map(rm, fresh, &fx_user, &(struct bh_sim_map){4096, 3, 1}, &range), -EBADFD);
     CHECK_EQ(bh_sim_rm_touch(rm, fresh, 1, 0), -EINVAL); /* another file's range */
     bh_sim_rm_free(rm);
 }

@@ -63,7 +63,8 @@ static int do_ioctl(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_si
 
 static int do_map(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
-    return bh_sim_rm_map(s->rm, r->file->id, &c->who, r->msg->a, &r->msg->a);
+    const struct bh_sim_map map = {r->msg->a, (uint32_t)r->msg->b, (uint32_t)r->msg->c};
+    return bh_sim_rm_map(s->rm, r->file->id, &c->who, &map, &r->msg->a);
 }
 
 static int do_unmap(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)

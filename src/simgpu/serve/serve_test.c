@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static int exit_of(pid_t pid)
@@ -187,7 +188,7 @@ TEST(memory_is_written_read_and_filled)
     uint8_t init[16] = {0};
     CHECK(uvm >= 3);
     CHECK_EQ(bh_sim_ioctl(uvm, UVM_INITIALIZE, init), 0);
-    void *at = bh_sim_mmap(uvm, 1 << 20, &range);
+    void *at = bh_sim_mmap(uvm, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED, &range);
     CHECK(at != (void *)-1);
     CHECK_EQ(sim_held().ranges, 1);
     memset(at, 1, 1 << 20);
