@@ -2,12 +2,13 @@
 # The doors to the project. The build itself is meson's; see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test bench lint format docs fuzz install clean release asan
+.PHONY: help run test bench lint format docs fuzz install clean release asan tsan
 
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
 RELEASE := build/release
 ASAN := build/asan
+TSAN := build/tsan
 BULKHEAD := $(RELEASE)/src/cli/bulkhead
 
 help: ## say what can be made
@@ -21,8 +22,8 @@ run: ## build, then judge the example policy and plan for it (no GPU needed)
 
 test: ## build with and without sanitizers, and run every test
 	@tools/setup test
-	@$(MAKE) --no-print-directory asan release
-	@tools/run-tests $(ASAN) $(RELEASE)
+	@$(MAKE) --no-print-directory asan release tsan
+	@tools/run-tests $(ASAN) $(RELEASE) $(TSAN):threads
 
 bench: ## measure the checker and print the numbers
 	@tools/setup bench
@@ -63,3 +64,7 @@ release:
 # The same code under AddressSanitizer and UndefinedBehaviorSanitizer.
 asan:
 	@tools/build $(ASAN) -Db_sanitize=address,undefined -Db_lundef=false
+
+# What has threads, under ThreadSanitizer; the test run builds the few programs it needs.
+tsan:
+	@tools/build --only-set-up $(TSAN) -Db_sanitize=thread -Db_lundef=false

@@ -77,6 +77,7 @@ extern int bh_test_failed;
             t->fn();                                                                \
             bad |= bh_test_failed;                                                  \
             printf("%s %d - %s\n", bh_test_failed ? "not ok" : "ok", ++n, t->name); \
+            (void)fflush(stdout); /* a test that forks must not say it twice */     \
         }                                                                           \
         printf("1..%d\n", n);                                                       \
         return bad || n == 0;                                                       \
