@@ -29,7 +29,7 @@ KNOWN = [
     # stand-in plays the same end for both.
     (['uvm call 34', 'ctl free 16 #155'], []),
     ([], ['uvm call 34', 'ctl free 16 #155']),
-    # Giving back the right to use the card was answered with 0 and with 63 (in use) on different days.
+    # Giving back the right to use the card is answered with 0 in the second process and with 63 (in use) in the first.
     (['ctl control 32 command 20800146 on #5 params 0 flags 0 status 63'],
      ['ctl control 32 command 20800146 on #5 params 0 flags 0']),
 ]
