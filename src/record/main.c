@@ -214,7 +214,9 @@ static int cmd_diff(int argc, char **argv, int *ret_exit, struct bh_err *err)
         struct bh_buf text;
         bh_buf_init(&text, BH_RECORDING_BYTES_MAX);
         bh_recording_compare(&old, &new, &c);
-        if (c.changes.n)
+        if (!c.changes.n)
+            bh_buf_printf(&text, "the same %zu lines of calls\n", old.calls.n);
+        else
             bh_buf_printf(&text, "old: %s, driver %s\nnew: %s, driver %s\n", old.gpu, old.driver, new.gpu,
                           new.driver);
         bh_comparison_write(&text, &c);

@@ -122,7 +122,7 @@ const struct bh_sim_scene bh_sim_scenes[] = {
     [DRIFTED] = {"drifted", "broken: the node's labels speak of other GPUs, and of no MIG"},
     [DEAD] = {"dead", "broken: GPU 5 of eight H100 has fallen off the bus"},
     [FAILING] = {"failing", "broken: every tenth allocation fails"},
-    [SLOW] = {"slow", "broken: every call takes 50 ms"},
+    [SLOW] = {"slow", "broken: every call takes 5 ms"},
     [OLD] = {"old-driver", "broken: a driver of the 535 branch"},
     [N_SCENES] = {NULL, NULL},
 };
@@ -143,7 +143,7 @@ static const struct recipe recipes[N_SCENES] = {
     [DRIFTED] = {.gpus = {{"A100-80GB", 4}}, .mig = 2, .label = "NVIDIA L40S"},
     [DEAD] = {.gpus = {{"H100-80GB-SXM", 8}}, .dead = 1 + 5},
     [FAILING] = {.gpus = {{"H100-80GB-SXM", 8}}, .fail_every = 10},
-    [SLOW] = {.gpus = {{"H100-80GB-SXM", 8}}, .slow_ms = 50},
+    [SLOW] = {.gpus = {{"H100-80GB-SXM", 8}}, .slow_ms = 5},
     [OLD] = {.gpus = {{"H100-80GB-SXM", 8}}, .driver = OLD_DRIVER},
 };
 

@@ -54,17 +54,6 @@ TEST(every_model_as_the_node_has_it)
     }
 }
 
-TEST(a_slow_node_gets_there)
-{
-    struct sim s;
-    unsigned n = 0;
-    CHECK(sim_init(&s, "slow"));
-    CHECK(s.node.slow_ms > 0);
-    CHECK_EQ(NV(&s, nvmlDeviceGetCount_v2, (unsigned *), &n), NVML_OK);
-    CHECK_EQ(n, s.node.n_gpus);
-    sim_stop(&s);
-}
-
 /* Healthy, mixed and broken ones alike: as many GPUs as there are, and the dead ones marked. */
 TEST(every_scene_can_be_read)
 {
@@ -73,11 +62,6 @@ TEST(every_scene_can_be_read)
         struct bh_gpu_snapshot snap = {0};
         struct bh_err err = {0};
         CHECK(sim_start(&s, scene->name));
-        /* Hundreds of calls on a slow one take minutes: see above. */
-        if (s.node.slow_ms) {
-            sim_stop(&s);
-            continue;
-        }
         int rc = read_node(&s, &snap, &err);
         if (rc < 0)
             printf("# %s: %s\n", scene->name, err.msg);

@@ -255,7 +255,7 @@ static const struct op {
     bool call;                   /* a call of the driver, which may be slow */
     uint32_t body_min, body_max; /* bytes of the request */
 } ops[BH_SIM_OP_N_] = {
-    [BH_SIM_OP_HELLO] = {do_hello, .call = true},
+    [BH_SIM_OP_HELLO] = {do_hello},
     [BH_SIM_OP_OPEN] = {do_open, .call = true},
     [BH_SIM_OP_IOCTL] = {do_ioctl, .file = true, .call = true},
     [BH_SIM_OP_MAP] = {do_map, .file = true, .call = true},
