@@ -240,6 +240,19 @@ static int do_journal(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_
     return 0;
 }
 
+static int do_what(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
+{
+    struct bh_sim_what what;
+    (void)c;
+    int rc = bh_sim_rm_what(s->rm, r->file->id, &what);
+    if (rc < 0)
+        return rc;
+    r->msg->a = what.kind;
+    r->msg->b = what.minor;
+    r->msg->c = what.managed_bytes;
+    return 0;
+}
+
 static int do_stop(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
     (void)c;
@@ -255,7 +268,7 @@ static const struct op {
     bool call;                   /* a call of the driver, which may be slow */
     uint32_t body_min, body_max; /* bytes of the request */
 } ops[BH_SIM_OP_N_] = {
-    [BH_SIM_OP_HELLO] = {do_hello},
+    [BH_SIM_OP_HELLO] = {do_hello, .call = false},
     [BH_SIM_OP_OPEN] = {do_open, .call = true},
     [BH_SIM_OP_IOCTL] = {do_ioctl, .file = true, .call = true},
     [BH_SIM_OP_MAP] = {do_map, .file = true, .call = true},
@@ -274,6 +287,7 @@ static const struct op {
     [BH_SIM_OP_HELD] = {.fn = do_held},
     [BH_SIM_OP_JOURNAL] = {do_journal, .owner = true},
     [BH_SIM_OP_STOP] = {do_stop, .owner = true},
+    [BH_SIM_OP_WHAT] = {do_what, .file = true},
 };
 
 static int check(const struct op *op, const struct bh_sim_conn *c, const struct bh_sim_request *r)
