@@ -2,7 +2,7 @@
 /* extent.c - a treap of free ranges, ordered by address, that finds the first one long enough. */
 #include "simgpu/rm/extent.h"
 
-#include "simgpu/rm/idmap.h"
+#include "base/idmap.h"
 
 static struct bh_extent *node(const struct bh_extents *e, uint32_t i)
 {

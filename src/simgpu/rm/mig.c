@@ -8,9 +8,9 @@
  */
 #include "simgpu/rm/mig.h"
 
+#include "base/idmap.h"
 #include "base/units.h"
 #include "gpu/abi/nvml.h"
-#include "simgpu/rm/idmap.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 /* mig_property_test.c - whatever is made and taken away in whatever order, the cut of a card stays possible. */
 #include "simgpu/rm/mig.h"
 
+#include "base/idmap.h"
 #include "base/mem.h"
 #include "base/test.h"
 #include "gpu/abi/nvml.h"
-#include "simgpu/rm/idmap.h"
 
 enum { STEPS = 3000 };
 

@@ -35,6 +35,13 @@ int64_t bh_sim_rm_open(struct bh_sim_rm *rm, enum bh_call_file kind, uint32_t gp
                        const struct bh_sim_caller *who);
 void bh_sim_rm_close(struct bh_sim_rm *rm, uint32_t file);
 
+/* What an open file is, and how much managed memory is mapped of it. */
+struct bh_sim_what {
+    uint32_t kind, minor; /* kind: enum bh_call_file */
+    uint64_t managed_bytes;
+};
+int bh_sim_rm_what(const struct bh_sim_rm *rm, uint32_t file, struct bh_sim_what *ret); /* or -EBADF */
+
 /*
  * One ioctl. arg: the structure, in and out. params: the bytes its embedded pointer names, in and out (NULL: none).
  * Pointers inside arg are never followed; params_size in it must equal n_params. Returns 0 or a negative errno;

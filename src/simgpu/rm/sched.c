@@ -13,8 +13,8 @@
  */
 #include "simgpu/rm/sched.h"
 
+#include "base/idmap.h"
 #include "base/mem.h"
-#include "simgpu/rm/idmap.h"
 
 enum { LEVEL_LOW, LEVEL_MEDIUM, LEVEL_HIGH, LEVELS, US = 1000 };
 

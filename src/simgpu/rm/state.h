@@ -10,11 +10,11 @@
 #ifndef BH_SIMGPU_RM_STATE_H
 #define BH_SIMGPU_RM_STATE_H
 
+#include "base/idmap.h"
 #include "base/mem.h"
 #include "gpu/abi/rm.h"
 #include "record/decode.h"
 #include "simgpu/rm/extent.h"
-#include "simgpu/rm/idmap.h"
 #include "simgpu/rm/rm.h"
 #include "simgpu/rm/sched.h"
 

@@ -111,6 +111,17 @@ int bh_sim_rm_touch(struct bh_sim_rm *rm, uint32_t file, uint64_t range, uint32_
     return 0;
 }
 
+int bh_sim_rm_what(const struct bh_sim_rm *rm, uint32_t file, struct bh_sim_what *ret)
+{
+    const struct sim_file *f = bh_simrm_file(rm, file);
+    if (!f)
+        return -EBADF;
+    *ret = (struct bh_sim_what){.kind = f->kind, .minor = f->minor};
+    for (const struct sim_range *r = f->ranges; r; r = r->next)
+        ret->managed_bytes += r->managed ? r->bytes : 0;
+    return 0;
+}
+
 /* --- calls --- */
 
 static uint32_t get32(const uint8_t *arg, size_t at)

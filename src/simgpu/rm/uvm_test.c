@@ -48,6 +48,11 @@ TEST(managed_memory_counts_when_touched_and_for_nobody)
     CHECK_EQ(register_gpu(rm, file, t.client, 9), RM_INVALID_DEVICE);
     CHECK_EQ(bh_sim_rm_map(rm, file, &fx_user, &(struct bh_sim_map){3 * BH_MIB, 3, 1}, &range), 0);
     CHECK_EQ(bh_sim_rm_held(rm).bytes, 0);
+    struct bh_sim_what what;
+    CHECK_EQ(bh_sim_rm_what(rm, file, &what), 0);
+    CHECK_EQ(what.kind, BH_FILE_UVM);
+    CHECK_EQ(what.managed_bytes, 3 * BH_MIB);
+    CHECK_EQ(bh_sim_rm_what(rm, file + 100, &what), -EBADF);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 1), -EINVAL); /* not registered */
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), 0);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* idmap.c - look-up by handle in constant time, whatever handles a tenant picks. */
-#include "simgpu/rm/idmap.h"
+#include "base/idmap.h"
 
 #include "base/mem.h"
 

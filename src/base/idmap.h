@@ -5,8 +5,8 @@
  * Handles are chosen by tenants, so keys are mixed with a seed before they pick a place; nothing walks a map in its own
  * order, so the seed never changes an answer. Open addressing, linear probing, at most half full.
  */
-#ifndef BH_SIMGPU_RM_IDMAP_H
-#define BH_SIMGPU_RM_IDMAP_H
+#ifndef BH_BASE_IDMAP_H
+#define BH_BASE_IDMAP_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "simgpu/rm/idmap.h"
+#include "base/idmap.h"
 
 #include "base/choice.h"
 #include "base/mem.h"
