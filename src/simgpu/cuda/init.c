@@ -127,7 +127,7 @@ static uint8_t hex(char c)
 }
 
 /* The 16 bytes of `GPU-xxxxxxxx-xxxx-...` or `MIG-...`. */
-static void uuid_bytes(const char *text, uint8_t ret[16])
+void bh_cu_uuid(const char *text, uint8_t ret[16])
 {
     const char *p = strchr(text, '-');
     for (size_t n = 0; p && *p && n < 32; p++)
@@ -161,9 +161,9 @@ static void device_add(const struct bh_sim_gpu_view *v, const struct bh_sim_gi_v
     else
         snprintf(d->name, sizeof(d->name), "%s", v->name);
     snprintf(d->pci, sizeof(d->pci), "%s", v->pci);
-    uuid_bytes(ci ? ci->uuid : v->uuid, d->uuid);
+    bh_cu_uuid(ci ? ci->uuid : v->uuid, d->uuid);
     d->play = (struct bh_play){.gpu = v->minor, .gi = d->gi, .ci = d->ci, .ampere = d->ampere};
-    uuid_bytes(v->uuid, d->play.uuid);
+    bh_cu_uuid(v->uuid, d->play.uuid);
 }
 
 /* A GPU that this process may not open is not there. The only one is not tried: starting on it opens it anyway. */

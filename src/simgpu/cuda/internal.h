@@ -276,5 +276,6 @@ uint64_t bh_cu_kernel_ns(const char *name);
 void bh_cu_capture_kernel(CUgraph graph, struct bh_cu_work work);
 void bh_cu_graph_drop(CUgraph graph);
 void *bh_cu_proc_find(const char *name, int version, int *ret_found);
+void bh_cu_uuid(const char *text, uint8_t ret[16]); /* `GPU-...` and `MIG-...` as bytes */
 
 #endif

@@ -20,7 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { ARG_MAX = 16384, FIRST_HANDLE = 0x5c000001 };
+enum { ARG_MAX = 57344, FIRST_HANDLE = 0x5c000001 };
 /* Commands whose parameters begin with the driver's name of a GPU, and those that tell it. */
 enum { PROBED_IDS = 0x214, ATTACHED_IDS = 0x201, ATTACH = 0x215, ID_INFO = 0x202, ID_INFO_V2 = 0x205 };
 
@@ -28,6 +28,7 @@ struct player {
     struct bh_play *p;
     const struct bh_call *next, *end; /* what comes after the call */
     uint32_t nth, of;                 /* which of its repetitions */
+    const char *driver;               /* whose recording it is */
 };
 
 /* The recording is of a Hopper card; the same objects have other classes a generation earlier. */
@@ -296,6 +297,11 @@ static void fill_control(const struct bh_play *p, const struct bh_call *c, uint8
         memcpy(params, &slice, sizeof(slice));
     else if (c->what == RM_CTRL_GROUP_SCHEDULE)
         params[0] = 1;
+    else if (c->what == RM_CTRL_GPU_GET_PID_INFO && c->params == sizeof(struct rm_pid_info)) {
+        const uint32_t one = 1, pid = (uint32_t)getpid();
+        memcpy(params + offsetof(struct rm_pid_info, count), &one, sizeof(one));
+        memcpy(params + offsetof(struct rm_pid_info, at[0].pid), &pid, sizeof(pid));
+    }
 }
 
 static int play_control(const struct player *y, const struct bh_call *c)
@@ -449,6 +455,8 @@ static int play_escape(const struct player *y, const struct bh_call *c)
         }
     if (c->number == RM_REGISTER_FD)
         memcpy(arg, &m.fd, sizeof(m.fd));
+    else if (c->number == RM_CHECK_VERSION) /* two words, then the version */
+        (void)snprintf((char *)arg + 8, c->bytes - 8, "%s", y->driver);
     else if (c->number < RM_CARD_INFO || c->number == RM_ALLOC_OS_EVENT || c->number == RM_FREE_OS_EVENT)
         memcpy(arg, &m, c->bytes < sizeof(m) ? c->bytes : sizeof(m));
     (void)bh_sim_ioctl(fd, RM_IOC(c->number, c->bytes), arg);
@@ -504,11 +512,25 @@ static struct bh_uvm_call uvm_end(const struct player *y)
     return (struct bh_uvm_call){.base = r.at, .length = r.size, .ctl = -1};
 }
 
+/* A process may have several: one in a library that only looks at GPUs, one in a library that uses them. A recording
+ * does not tell them apart; what is about memory or channels goes to the one that knows the GPU. */
+static int uvm_file(const struct bh_play *p, uint32_t number)
+{
+    bool starts = number == UVM_INITIALIZE || number == UVM_MM_INITIALIZE || number == UVM_REGISTER_GPU;
+    for (const struct bh_play *q = p; q && !starts; q = q->base)
+        for (size_t i = q->files.n; i-- > 0;)
+            if (q->files.at[i].fd >= 0 && q->files.at[i].has_gpu)
+                return q->files.at[i].fd;
+    return bh_play_file(p, BH_FILE_UVM);
+}
+
 static int play_uvm(const struct player *y, const struct bh_call *c)
 {
-    int fd = bh_play_file(y->p, BH_FILE_UVM);
+    int fd = uvm_file(y->p, c->number);
     if (fd < 0)
         return 0;
+    if (c->number == UVM_REGISTER_GPU)
+        file_of(y->p, fd)->has_gpu = true;
     const struct bh_uvm_call w = c->number == UVM_FREE ? uvm_end(y) : uvm_about(y, c);
     int rc = bh_uvm(fd, c->number, &w);
     if (rc == RM_GPU_IS_LOST)
@@ -525,7 +547,7 @@ static int (*const players[])(const struct player *, const struct bh_call *) = {
 
 int bh_play_calls(struct bh_play *p, const struct bh_recording *r, size_t first, size_t n)
 {
-    struct player y = {.p = p, .end = r->calls.at + first + n};
+    struct player y = {.p = p, .end = r->calls.at + first + n, .driver = r->driver};
     for (const struct bh_call *c = r->calls.at + first; c < y.end; c++) {
         if (c->kind == BH_CALL_PROCESS)
             break; /* what somebody else did meanwhile */

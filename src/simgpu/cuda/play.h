@@ -26,6 +26,7 @@ struct bh_play_file {
     int fd;
     uint8_t kind; /* enum bh_call_file */
     bool owner;   /* a client was made on it */
+    bool has_gpu; /* of a UVM file: the GPU was registered with it */
 };
 struct bh_play_map {
     int fd; /* -1: the file is closed, the mapping stays */
