@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "base/sysfile.h"
 #include "cli/cli.h"
+#include "cli/gpus_text.h"
 #include "cli/save.h"
 #include "conf/fleet_write.h"
 #include "gpu/gpu.h"
@@ -18,6 +19,8 @@
 
 enum { OPT_OUT, OPT_NAME, OPT_FORCE };
 enum { FILE_MAX = 16 << 20, LABELS_MAX = 1 << 20, PROFILE_START_MAX = 15 };
+/* A fabric's name is the node's with a domain behind it, and both must be ones that the fleet file takes. */
+enum { NAME_BYTES_MAX = 200 };
 
 static const struct bh_opt opts[] = {
     [OPT_OUT] = {"out", 0, BH_OPT_FILE, "FILE", NULL, "write there instead of standard output"},
@@ -41,13 +44,36 @@ static void missing(struct export *x, const char *what, const char *why)
 }
 
 /* Letters, digits, `.`, `_` and `-`, as the fleet file takes it. */
-static const char *node_name(struct export *x, const char *name)
+static bool is_name_char(char c)
 {
-    char *s = bh_arena_str(&x->fleet.arena, name);
+    return bh_is_alpha(c) || bh_is_digit(c) || (c && strchr("._-", c));
+}
+
+static int check_name(const char *name, struct bh_err *err)
+{
+    size_t good = 0;
+    while (is_name_char(name[good]))
+        good++;
+    if (good && !name[good] && good <= NAME_BYTES_MAX)
+        return BH_OK;
+    return bh_fail(
+        err, BH_USAGE,
+        "--name takes up to %d letters, digits, `.`, `_` and `-`, as a fleet file does, not '%.40s%s'",
+        NAME_BYTES_MAX, name, strlen(name) > 40 ? "..." : "");
+}
+
+/* The host's name, made fit; where it is not as it was, that is said. */
+static const char *host_name(struct export *x)
+{
+    const char *host = x->p->hostname.text ? x->p->hostname.text : "node";
+    char *s = bh_arena_strn(&x->fleet.arena, host, strnlen(host, NAME_BYTES_MAX));
     for (char *c = s; *c; c++)
-        if (!bh_is_alpha(*c) && !bh_is_digit(*c) && !strchr("._-", *c))
+        if (!is_name_char(*c))
             *c = '-';
-    return *s ? s : "node";
+    if (!bh_str_eq(s, host))
+        *bh_vec_push(&x->unknown) =
+            "name: not the host's own, which a fleet file does not take; --name sets it";
+    return s;
 }
 
 static uint8_t fact_of(struct export *x, const char *what, struct bh_platform_fact f)
@@ -136,10 +162,7 @@ static void remark_partition(struct export *x, const struct bh_gpu_device *d)
             &x->fleet.arena,
             "GPU %" PRIu32 ": compute partition %s, memory partition %s, isolation %s: not judged", d->index,
             d->compute_partition ? d->compute_partition : "unknown",
-            d->memory_partition ? d->memory_partition : "unknown",
-            d->isolation.why ? "unknown"
-            : d->isolation.v ? "on"
-                             : "off");
+            d->memory_partition ? d->memory_partition : "unknown", bh_gpus_isolation_word(d));
 }
 
 static void add_instances(struct export *x, const struct bh_gpu_device *d, struct bh_gpu *g)
@@ -220,9 +243,7 @@ static void build(struct export *x, const char *name)
 {
     struct bh_fleet_node *n = bh_vec_push(&x->fleet.nodes);
     add_head(x);
-    *n = (struct bh_fleet_node){.name = node_name(x, name                  ? name
-                                                     : x->p->hostname.text ? x->p->hostname.text
-                                                                           : "node")};
+    *n = (struct bh_fleet_node){.name = name ? name : host_name(x)};
     n->kernel = n->name;
     n->driver = x->s->driver ? x->s->driver : x->p->driver.text;
     if (!n->driver)
@@ -249,9 +270,9 @@ static int export(struct bh_cli *cli, const struct bh_gpu_snapshot *s, struct bh
     struct bh_platform p;
     struct bh_buf text;
     struct export x = {.s = s, .p = &p};
+    /* one whose address is not known counts: nobody looked at its way */
     for (size_t i = 0; i < s->devices.n; i++)
-        if (s->devices.at[i].pci)
-            *bh_vec_push(&pci) = s->devices.at[i].pci;
+        *bh_vec_push(&pci) = s->devices.at[i].pci;
     bh_platform_read(&p, pci.at, pci.n);
     build(&x, cli->value[OPT_NAME]);
     bh_buf_init(&text, FILE_MAX);
@@ -276,7 +297,9 @@ static int run(struct bh_cli *cli)
         (void)bh_fail(&err, BH_USAGE, "fleet has no '%.60s'; there is export", cli->operands[0]);
         return bh_cli_fail(cli, &err);
     }
-    int rc = bh_gpu_read(&bh_gpu_machine, &s, &err);
+    int rc = cli->value[OPT_NAME] ? check_name(cli->value[OPT_NAME], &err) : BH_OK;
+    if (rc == BH_OK)
+        rc = bh_gpu_read(&bh_gpu_machine, &s, &err);
     if (rc == BH_OK) {
         rc = export(cli, &s, &err);
         bh_gpu_snapshot_fini(&s);

@@ -121,6 +121,8 @@ static void write_readings(struct bh_json *j, const struct bh_gpu_device *d)
         {"linksUp", d->links, false},
         {"fabricState", d->fabric_state, false},
         {"isolationEnforced", d->isolation, true},
+        {"isolationWipesMemory", {d->isolation.v == BH_ISOLATION_ON, d->isolation.why}, true},
+        {"instanceCount", d->instances_seen, false},
         {"processCount", d->processes_seen, false},
     };
     readings(j, table, BH_COUNT_OF(table));
@@ -168,7 +170,7 @@ static void write_device(struct bh_json *j, const struct bh_gpu_device *d)
     bh_json_key_str(j, "inforom", d->inforom);
     bh_json_key_str(j, "domain", d->domain);
     bh_json_key_str(j, "fabric", d->fabric_key);
-    bh_json_key_u64(j, "fabricHealth", d->fabric_health);
+    id(j, "fabricHealth", d->fabric_health ? (int64_t)d->fabric_health : -1); /* no bit set says nothing */
     bh_json_key_str(j, "computePartition", d->compute_partition);
     bh_json_key_str(j, "computePartitions", d->compute_partitions);
     bh_json_key_str(j, "memoryPartition", d->memory_partition);

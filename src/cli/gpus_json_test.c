@@ -9,6 +9,9 @@ TEST(all_that_is_known_and_why_the_rest_is_not)
     struct bh_buf b;
     bh_gpus_fixture_init(&s);
     bh_gpus_fixture_amd(&s);
+    s.devices.at[0].fabric_health = 0x1aa;
+    s.devices.at[2].isolation = (struct bh_reading){BH_ISOLATION_UNWIPED, NULL};
+    s.devices.at[2].instances_seen = (struct bh_reading){0, "amdgpu does not say"};
     bh_buf_init(&b, 1u << 20);
     bh_gpus_json(&b, &s);
     static const char *const parts[] = {
@@ -32,6 +35,9 @@ TEST(all_that_is_known_and_why_the_rest_is_not)
         "\"trouble\": \"lost: it fell off the bus\",",
         "\"throttle\": \"\",",
         "\"throttle\": null,",
+        "\"fabricHealth\": 426,",
+        "\"fabricHealth\": null,\n      \"computePartition\": \"SPX\",",
+        "\"isolationEnforced\": true,\n      \"isolationWipesMemory\": false,\n      \"instanceCount\": null,",
         "\"notes\": [\n    \"one thing is odd\"\n  ]\n}\n",
     };
     const char *text = bh_buf_text(&b);

@@ -69,16 +69,27 @@ static bool before(const struct bh_gpu_process *a, const struct bh_gpu_process *
            (a->memory_bytes.v == b->memory_bytes.v && a->pid < b->pid);
 }
 
-/* The heaviest on this instance (gi BH_NO_ID: on the whole GPU), and how many more. */
-static char *who_cell(struct bh_arena *a, const struct bh_gpu_device *d, uint32_t gi, uint32_t ci, bool all)
+/* The line a process belongs on; NULL: the GPU's own, also where no slice that is listed fits. */
+static const struct bh_gpu_instance *slice_of(const struct bh_gpu_device *d, const struct bh_gpu_process *p)
 {
+    for (size_t i = 0; i < d->instances.n; i++)
+        if (d->instances.at[i].gi == p->gi && d->instances.at[i].ci == p->ci)
+            return &d->instances.at[i];
+    return NULL;
+}
+
+/* The heaviest of a line (slice NULL: the GPU's own), and how many more. */
+static char *who_cell(struct bh_arena *a, const struct bh_gpu_device *d, const struct bh_gpu_instance *slice,
+                      bool all)
+{
+    bool may_hide = d->processes_seen.why || (slice && slice->ci == BH_NO_ID && d->instances_seen.why);
     struct bh_buf b;
     const struct bh_gpu_process *first = NULL;
     size_t n = 0;
     bh_buf_init(&b, 1u << 16);
     for (size_t i = 0; i < d->processes.n; i++) {
         const struct bh_gpu_process *p = &d->processes.at[i];
-        if (p->gi != gi || (gi != BH_NO_ID && p->ci != ci))
+        if (slice_of(d, p) != slice)
             continue;
         if (all) {
             bh_buf_str(&b, n ? ", " : "");
@@ -91,9 +102,17 @@ static char *who_cell(struct bh_arena *a, const struct bh_gpu_device *d, uint32_
         add_process(&b, first);
     if (!all && n > 1)
         bh_buf_printf(&b, " +%zu", n - 1);
-    char *text = bh_arena_str(a, n ? bh_buf_text(&b) : d->processes_seen.why ? "?" : "-");
+    char *text = bh_arena_str(a, n ? bh_buf_text(&b) : may_hide ? "?" : "-");
     bh_buf_fini(&b);
     return text;
+}
+
+const char *bh_gpus_isolation_word(const struct bh_gpu_device *d)
+{
+    static const char *const words[] = {[BH_ISOLATION_OFF] = "off",
+                                        [BH_ISOLATION_ON] = "on",
+                                        [BH_ISOLATION_UNWIPED] = "on without wiping memory"};
+    return d->isolation.why || d->isolation.v >= BH_COUNT_OF(words) ? "unknown" : words[d->isolation.v];
 }
 
 static const char *health_word(const struct bh_gpu_device *d)
@@ -116,7 +135,7 @@ static void add_device(struct table *t, const struct bh_gpu_device *d, bool all)
     r->cell[PCI] = bh_arena_str(a, short_pci(d->pci));
     r->cell[NUMA] = d->numa < 0 ? bh_arena_str(a, "-") : bh_arena_printf(a, "%" PRId32, d->numa);
     r->cell[HEALTH] = bh_arena_str(a, health_word(d));
-    r->cell[WHO] = who_cell(a, d, BH_NO_ID, BH_NO_ID, all);
+    r->cell[WHO] = who_cell(a, d, NULL, all);
 }
 
 static char *slice_name(struct bh_arena *a, const struct bh_gpu_instance *i)
@@ -141,8 +160,9 @@ static void add_slice(struct table *t, const struct bh_gpu_device *d, const stru
     r->cell[UTIL] = bh_arena_str(a, "-");
     r->cell[PCI] = bh_arena_str(a, "");
     r->cell[NUMA] = bh_arena_str(a, "");
-    r->cell[HEALTH] = bh_arena_str(a, is_device ? "" : "unused");
-    r->cell[WHO] = who_cell(a, d, i->gi, i->ci, all);
+    /* unused is what has no device: where devices could not be listed, nobody knows */
+    r->cell[HEALTH] = bh_arena_str(a, is_device ? "" : d->instances_seen.why ? "?" : "unused");
+    r->cell[WHO] = who_cell(a, d, i, all);
 }
 
 static void write_table(struct bh_cli *cli, const struct table *t)
@@ -290,7 +310,7 @@ static void partition_line(struct bh_buf *b, const struct bh_gpu_device *d)
     }
     if (d->vendor == BH_GPU_AMD && !d->isolation.why) {
         bh_buf_printf(b, "%s%s", *lead == ',' ? ", isolation " : "      isolation ",
-                      d->isolation.v ? "on" : "off");
+                      bh_gpus_isolation_word(d));
         lead = ", ";
     }
     bh_buf_str(b, *lead == ',' ? "\n" : "");

@@ -35,6 +35,24 @@ TEST(a_line_for_each_gpu_and_slice)
     CHECK(strstr(shown(bh_gpus_text, true, true), "\x1b[1;31mlost\x1b[0m") != NULL);
 }
 
+/* Where the devices in the slices could not be listed, nobody is said to be absent. */
+TEST(a_process_that_fits_no_line_stands_on_the_gpus_own)
+{
+    struct bh_gpu_device *d = &s.devices.at[0];
+    d->instances.at[0].ci = BH_NO_ID;
+    d->instances_seen = (struct bh_reading){0, "the driver answered with error 999"};
+    const char *text = shown(bh_gpus_text, false, false);
+    CHECK(strstr(text, "1     ok      42(ada) 1.0G, 43(bob) 2.2G 35%, 44(?)\n"));
+    CHECK(strstr(text, "\n0:1  3g.71gb@4   1.0/70.0    -                    ?       ?\n"));
+    CHECK(!strstr(text, "unused"));
+    size_t n = d->instances.n;
+    d->instances.n = 0; /* MIG mode unknown: no slice at all */
+    CHECK(strstr(shown(bh_gpus_text, true, false), "1     ok      43(bob) 2.2G 35% +2\n"));
+    d->instances.n = n;
+    d->instances.at[0].ci = 0;
+    d->instances_seen = (struct bh_reading){2, NULL};
+}
+
 TEST(the_tree)
 {
     CHECK_STR(shown(bh_gpus_tree, true, false),
@@ -62,6 +80,11 @@ TEST(gpus_of_two_makers)
                        "      xGMI xgmi-7: how many links is not known\n"
                        "      partition compute SPX (of SPX, CPX), memory NPS1, isolation off\n"));
     CHECK(strstr(tree, "xGMI domain xgmi-7: GPU 2\n"));
+    s.devices.at[2].isolation = (struct bh_reading){BH_ISOLATION_UNWIPED, NULL};
+    CHECK(strstr(shown(bh_gpus_tree, true, false), "memory NPS1, isolation on without wiping memory\n"));
+    CHECK_STR(bh_gpus_isolation_word(&s.devices.at[2]), "on without wiping memory");
+    s.devices.at[2].isolation = (struct bh_reading){0, "amdgpu does not say"};
+    CHECK_STR(bh_gpus_isolation_word(&s.devices.at[2]), "unknown");
     s.library = NULL;
     CHECK(strstr(shown(bh_gpus_text, true, false), "\namdgpu 6.10.5, 3 GPUs\n"));
     s.amdgpu = NULL;

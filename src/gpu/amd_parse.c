@@ -2,6 +2,7 @@
 #include "gpu/amd_parse.h"
 
 #include "base/str.h"
+#include "gpu/gpu.h"
 
 #include <string.h>
 
@@ -92,7 +93,9 @@ size_t bh_amd_counts(const char *text, uint8_t ret[BH_AMD_NODES_MAX])
     for (const char *s = text + strspn(text, " \t\r\n"); *s; s += strspn(s, " \t\r\n")) {
         if (hex_run(s) != 2 || n == BH_AMD_NODES_MAX)
             return 0;
-        ret[n++] = (uint8_t)(hex_value(s[0]) << 4 | hex_value(s[1]));
+        ret[n] = (uint8_t)(hex_value(s[0]) << 4 | hex_value(s[1]));
+        if (ret[n++] > BH_AMD_LINKS_MAX)
+            return 0;
         s += 2;
         if (*s && !bh_is_space(*s))
             return 0;
@@ -102,12 +105,20 @@ size_t bh_amd_counts(const char *text, uint8_t ret[BH_AMD_NODES_MAX])
 
 int bh_amd_isolation(const char *text)
 {
-    int all = -1;
+    /* by the kernel's number; each row is worse than those below it */
+    static const struct {
+        const char *numbers;
+        int is;
+    } table[] = {{"0", BH_ISOLATION_OFF}, {"3", BH_ISOLATION_UNWIPED}, {"12", BH_ISOLATION_ON}};
+    size_t worst = BH_COUNT_OF(table);
     for (const char *s = text + strspn(text, " \t\r\n"); *s; s += strspn(s, " \t\r\n")) {
-        if (!bh_is_digit(*s) || (s[1] && !bh_is_space(s[1])))
+        size_t i = 0;
+        while (i < BH_COUNT_OF(table) && !strchr(table[i].numbers, *s))
+            i++;
+        if (i == BH_COUNT_OF(table) || (s[1] && !bh_is_space(s[1])))
             return -1;
-        all = *s == '0' ? 0 : all < 0 ? 1 : all;
+        worst = i < worst ? i : worst;
         s++;
     }
-    return all;
+    return worst < BH_COUNT_OF(table) ? table[worst].is : -1;
 }

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BH_AMD_PCI_MAX = 20, BH_AMD_MODES_MAX = 64, BH_AMD_NODES_MAX = 64 };
+enum { BH_AMD_PCI_MAX = 20, BH_AMD_MODES_MAX = 64, BH_AMD_NODES_MAX = 64, BH_AMD_LINKS_MAX = 16 };
 
 /* The value of `key=` in a uevent file, cut to size; false: no such line, or empty. */
 bool bh_amd_uevent(const char *text, const char *key, char *buf, size_t size);
@@ -21,9 +21,15 @@ bool bh_amd_is_pci(const char *s);
 bool bh_amd_unique_id(const char *text, char ret[17]);
 /* `SPX, DPX` or `NPS1`: words of capitals and digits; written with one comma and blank between them. */
 bool bh_amd_modes(const char *text, char ret[BH_AMD_MODES_MAX]);
-/* xgmi_num_links: two hexadecimal digits for each GPU of the hive. How many numbers; 0: none, or not understood. */
+/*
+ * xgmi_num_links: two hexadecimal digits for each GPU of the hive. How many numbers; 0: none, or not understood. More
+ * links between two GPUs than BH_AMD_LINKS_MAX, twice what a card has, cannot be.
+ */
 size_t bh_amd_counts(const char *text, uint8_t ret[BH_AMD_NODES_MAX]);
-/* enforce_isolation: a number for each partition, 0 for off. 1: on for all, 0: off for one at least, -1: not understood. */
+/*
+ * enforce_isolation: a number for each partition: 0 off, 1 on, 2 on in the older way, 3 on without wiping local memory.
+ * The worst of them as enum bh_gpu_isolation: off before unwiped before on; -1: not understood.
+ */
 int bh_amd_isolation(const char *text);
 
 #endif

@@ -2,6 +2,7 @@
 #include "gpu/amd_parse.h"
 
 #include "base/test.h"
+#include "gpu/gpu.h"
 
 TEST(uevent_lines)
 {
@@ -52,8 +53,10 @@ TEST(link_counts)
     CHECK(bh_amd_counts("00 01 01 0a \n", n) == 4 && n[0] == 0 && n[3] == 10);
     CHECK(bh_amd_counts("", n) == 0 && bh_amd_counts("1 2", n) == 0 && bh_amd_counts("00 0g", n) == 0 &&
           bh_amd_counts("000", n) == 0);
+    /* a file of ff is no hive with 255 links */
+    CHECK(bh_amd_counts("00 ff", n) == 0 && bh_amd_counts("00 11", n) == 0 && bh_amd_counts("00 10", n) == 2);
     for (size_t i = 0; i < sizeof(many) - 1; i++)
-        many[i] = i % 3 == 2 ? ' ' : '1';
+        many[i] = "01 "[i % 3];
     many[sizeof(many) - 1] = '\0';
     CHECK_EQ(bh_amd_counts(many, n), 0);
     many[BH_AMD_NODES_MAX * 3 - 1] = '\0';
@@ -62,10 +65,14 @@ TEST(link_counts)
 
 TEST(isolation)
 {
-    CHECK_EQ(bh_amd_isolation("1"), 1);
-    CHECK_EQ(bh_amd_isolation("1 2 1 1\n"), 1);
-    CHECK_EQ(bh_amd_isolation("1 0 1 1"), 0);
-    CHECK_EQ(bh_amd_isolation("0"), 0);
+    CHECK_EQ(bh_amd_isolation("1"), BH_ISOLATION_ON);
+    CHECK_EQ(bh_amd_isolation("1 2 1 1\n"), BH_ISOLATION_ON);
+    CHECK_EQ(bh_amd_isolation("1 0 1 1"), BH_ISOLATION_OFF);
+    CHECK_EQ(bh_amd_isolation("0"), BH_ISOLATION_OFF);
+    CHECK_EQ(bh_amd_isolation("3"), BH_ISOLATION_UNWIPED);
+    CHECK_EQ(bh_amd_isolation("1 3 1"), BH_ISOLATION_UNWIPED);
+    CHECK_EQ(bh_amd_isolation("3 0"), BH_ISOLATION_OFF);
+    CHECK_EQ(bh_amd_isolation("4"), -1);
     CHECK_EQ(bh_amd_isolation(""), -1);
     CHECK_EQ(bh_amd_isolation("on"), -1);
     CHECK_EQ(bh_amd_isolation("1 10"), -1);

@@ -92,6 +92,7 @@ TEST(nvidia_and_amd_stand_together)
     CHECK_EQ(setenv("BULKHEAD_NVML", path, 1), 0);
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine, &s, &err), BH_OK);
     CHECK(s.devices.n == 2 && s.notes.n == 1 && strstr(s.notes.at[0], "are of different versions"));
+    CHECK_STR(s.cc_feature.why, "no NVIDIA driver was asked");
     bh_gpu_snapshot_fini(&s);
     (void)snprintf(path, sizeof(path), "%s/longsize.so", BH_STANDINS);
     CHECK_EQ(setenv("BULKHEAD_NVML", path, 1), 0);
@@ -99,6 +100,7 @@ TEST(nvidia_and_amd_stand_together)
     CHECK(s.devices.n == 2 && s.devices.at[0].vendor == BH_GPU_AMD && s.devices.at[0].index == 0 &&
           s.paths.n == 1);
     CHECK(s.notes.n == 1 && strstr(s.notes.at[0], "has another interface than it should"));
+    CHECK(!s.library && !s.driver && s.cc_environment.why); /* of a maker that failed nothing is kept */
     bh_gpu_snapshot_fini(&s);
     CHECK_EQ(setenv("BULKHEAD_NVML", "no/such.so", 1), 0);
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine, &s, &err), BH_OK);
@@ -115,7 +117,7 @@ TEST(files_that_say_nothing_or_nonsense)
     put(12, "gpu_busy_percent", "400\n");
     put(12, "current_compute_partition", "\x1b[31m\n");
     put(12, "enforce_isolation", "maybe\n");
-    put(12, "xgmi_num_links", "lots\n");
+    put(12, "xgmi_num_links", "ff 00\n");
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_amd, &s, &err), BH_OK);
     const struct bh_gpu_device *d = &s.devices.at[1];
     CHECK(!d->uuid && d->numa == -1 && !d->compute_partition && d->alive);
@@ -144,6 +146,14 @@ TEST(other_cards_are_none_of_ours)
     /* with neither maker the sentence is NVIDIA's */
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine, &s, &err), BH_NOT_FOUND);
     CHECK(strstr(err.msg, "no NVIDIA driver library on this machine"));
+    /* one that opens and then cannot count its GPUs is a failure, whatever the code */
+    char path[BH_SYSPATH_MAX];
+    (void)snprintf(path, sizeof(path), "%s/h200.so", BH_STANDINS);
+    CHECK(setenv("BULKHEAD_NVML", path, 1) == 0 && setenv("STANDIN_FAIL", "count:9", 1) == 0);
+    CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine, &s, &err), BH_NOT_FOUND);
+    CHECK(strstr(err.msg, "simulated: the NVIDIA kernel driver is not loaded; load it with"));
+    CHECK(s.simulated && s.devices.n == 0);
+    CHECK_EQ(unsetenv("STANDIN_FAIL"), 0);
     CHECK(bh_nvml_fixture_clear());
 }
 

@@ -7,6 +7,7 @@
  * said. Parent and child share a board: the child writes on it what it is about to ask, and at the end what it
  * saw. The board lies at the same address in both, so the snapshot's pointers hold on either side.
  */
+#include "base/str.h"
 #include "base/units.h"
 #include "gpu/copy.h"
 
@@ -26,16 +27,19 @@
 enum {
     SECONDS = 10,
     SECONDS_MAX = 3600,
-    WHOLE = 6,       /* times what one call may take, for all of them together */
-    TICK_MS = 50,    /* how often the board is looked at */
-    PARTING_MS = 500 /* how long an ended child is waited for */
+    WHOLE = 6,        /* times what one call may take, for all those of one GPU */
+    TICK_MS = 50,     /* how often the board is looked at */
+    PARTING_MS = 500, /* how long an ended child is waited for */
+    FIRST_FD = 3      /* below it are the standard ones, which the child gives up */
 };
 #define BOARD_BYTES ((size_t)64 << 20)
 
 struct board {
     _Atomic(const char *) asked;
     atomic_uint gpu;
+    atomic_uint n_gpus; /* how many were asked about so far */
     atomic_ulong steps;
+    atomic_bool simulated;
     atomic_bool done; /* what follows is written */
     int rc;
     struct bh_err err;
@@ -55,8 +59,17 @@ void bh_gpu_asking(const char *what)
 
 void bh_gpu_asking_of(uint32_t gpu)
 {
+    if (!board)
+        return;
+    atomic_store(&board->gpu, gpu);
+    if (gpu != BH_NO_ID && gpu >= atomic_load(&board->n_gpus))
+        atomic_store(&board->n_gpus, gpu + 1);
+}
+
+void bh_gpu_asking_simulated(bool is_simulated)
+{
     if (board)
-        atomic_store(&board->gpu, gpu);
+        atomic_store(&board->simulated, is_simulated);
 }
 
 static int seconds_allowed(uint64_t *ret, struct bh_err *err)
@@ -111,23 +124,28 @@ static void last_asked(struct board *b, char *buf, size_t size)
         (void)snprintf(buf, size, "%s of GPU %" PRIu32, asked, gpu);
 }
 
-/* True: the child rang the bell or ended. False: it stands still, or takes far too long; *ret_ms says for how long. */
-static bool wait_for(struct board *b, int bell, uint64_t patience_ms, uint64_t *ret_ms)
+enum waited { RANG, STANDS, CRAWLS };
+
+/* The child rang the bell or ended, stands still, or takes far too long; *ret_ms says for how long. */
+static enum waited wait_for(struct board *b, int bell, uint64_t patience_ms, uint64_t *ret_ms)
 {
-    uint64_t start = now_ms(), moved = start, now = start;
+    uint64_t start = now_ms(), moved = start, now = start, gpus = 1;
     unsigned long steps = 0;
-    while (now - moved < patience_ms && now - start < WHOLE * patience_ms) {
+    while (now - moved < patience_ms && now - start < gpus * WHOLE * patience_ms) {
         struct pollfd p = {.fd = bell, .events = POLLIN};
         if (poll(&p, 1, TICK_MS) > 0)
-            return true;
+            return RANG;
         now = now_ms();
+        unsigned n = atomic_load(&b->n_gpus);
+        gpus = n ? n : 1;
         unsigned long at = atomic_load(&b->steps);
         if (at != steps)
             moved = now;
         steps = at;
     }
-    *ret_ms = now - moved < patience_ms ? now - start : now - moved;
-    return false;
+    bool moves = now - moved < patience_ms;
+    *ret_ms = moves ? now - start : now - moved;
+    return moves ? CRAWLS : STANDS;
 }
 
 /* -1: it has not ended; it goes when the driver lets it. */
@@ -155,28 +173,61 @@ static int fail_broken(struct board *b, int status, struct bh_err *err)
     return bh_fail(err, BH_SYSTEM, "the driver's library ended the process; it was asked for %s", asked);
 }
 
-static int oversee(struct board *b, pid_t pid, int bell, uint64_t seconds, struct bh_gpu_snapshot *ret,
-                   struct bh_err *err)
+static int fail_late(struct board *b, enum waited waited, uint64_t ms, struct bh_err *err)
 {
     char asked[160];
-    uint64_t ms = 0;
-    bool answered = wait_for(b, bell, seconds * 1000, &ms);
-    if (!answered)
-        (void)kill(pid, SIGKILL);
-    int status = part(pid);
-    if (!answered) {
-        last_asked(b, asked, sizeof(asked));
+    last_asked(b, asked, sizeof(asked));
+    if (waited == STANDS)
         return bh_fail(err, BH_BUSY,
                        "the driver has not answered for %" PRIu64
                        " s; it was asked for %s (BULKHEAD_GPU_TIMEOUT sets how long to wait)",
                        ms / 1000, asked);
-    }
-    if (!atomic_load(&b->done))
-        return fail_broken(b, status, err);
-    if (b->rc < 0)
+    return bh_fail(err, BH_BUSY,
+                   "the driver answers slowly: %lu calls in %" PRIu64
+                   " s, the last %s; it was given up (BULKHEAD_GPU_TIMEOUT sets how long to wait)",
+                   atomic_load(&b->steps), ms / 1000, asked);
+}
+
+static int oversee(struct board *b, pid_t pid, int bell, uint64_t seconds, struct bh_gpu_snapshot *ret,
+                   struct bh_err *err)
+{
+    uint64_t ms = 0;
+    enum waited waited = wait_for(b, bell, seconds * 1000, &ms);
+    if (waited != RANG)
+        (void)kill(pid, SIGKILL);
+    int status = part(pid), rc;
+    ret->simulated = atomic_load(&b->simulated);
+    if (waited != RANG)
+        rc = fail_late(b, waited, ms, err);
+    else if (!atomic_load(&b->done))
+        rc = fail_broken(b, status, err);
+    else if (b->rc < 0) {
+        ret->simulated = bh_str_starts(b->err.msg, BH_GPU_SIMULATED);
         return bh_fail(err, b->err.code, "%s", b->err.msg);
-    (void)bh_gpu_snapshot_copy(ret, &b->seen, NULL);
-    return BH_OK;
+    } else {
+        (void)bh_gpu_snapshot_copy(ret, &b->seen, NULL);
+        return BH_OK;
+    }
+    return ret->simulated ? bh_gpu_fail_simulated(rc, err) : rc;
+}
+
+/* A pipe whose ends are not where the standard descriptors belong: those may be closed in this process. */
+static int make_bell(int ret[2])
+{
+    int low[2];
+    if (pipe2(low, O_CLOEXEC) < 0)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        ret[i] = low[i] < FIRST_FD ? fcntl(low[i], F_DUPFD_CLOEXEC, FIRST_FD) : low[i];
+    for (int i = 0; i < 2; i++)
+        if (ret[i] != low[i])
+            (void)close(low[i]);
+    if (ret[0] >= 0 && ret[1] >= 0)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (ret[i] >= 0)
+            (void)close(ret[i]);
+    return -1;
 }
 
 int bh_gpu_read(const struct bh_gpu_backend *backend, struct bh_gpu_snapshot *ret, struct bh_err *err)
@@ -192,7 +243,9 @@ int bh_gpu_read(const struct bh_gpu_backend *backend, struct bh_gpu_snapshot *re
         return bh_fail(err, BH_SYSTEM, "no memory to share with the process that reads the GPUs: %s",
                        strerror(errno));
     atomic_store(&b->gpu, BH_NO_ID);
-    if (pipe2(bell, O_CLOEXEC) < 0) {
+    /* what is met before a library is loaded counts as well */
+    atomic_store(&b->simulated, bh_gpu_expects_simulated());
+    if (make_bell(bell) < 0) {
         rc = bh_fail(err, BH_SYSTEM, "no pipe to the process that reads the GPUs: %s", strerror(errno));
     } else {
         pid_t pid = fork();

@@ -3,6 +3,8 @@
 
 #include "base/test.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -44,6 +46,41 @@ static int take_for_ever(void *self, struct bh_gpu_snapshot *s, struct bh_err *e
     while (getpid() > 0)
         (void)pause();
     return BH_OK;
+}
+
+/* Each call is answered, none soon. */
+static int take_slowly(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    (void)self, (void)s, (void)err;
+    for (unsigned i = 0; i < 1000; i++) {
+        bh_gpu_asking("nvmlDeviceGetPowerUsage");
+        (void)poll(NULL, 0, 100);
+    }
+    return BH_OK;
+}
+
+/* Longer than one GPU may take, and the tenth is being asked. */
+static int take_ten_slowly(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    bh_gpu_asking_of(9);
+    for (unsigned i = 0; i < 70; i++) {
+        bh_gpu_asking("nvmlDeviceGetPowerUsage");
+        (void)poll(NULL, 0, 100);
+    }
+    return take_two(self, s, err);
+}
+
+/* After the time an ended child is waited for. */
+static int take_late(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    (void)poll(NULL, 0, 900);
+    return take_two(self, s, err);
+}
+
+static int take_simulated(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    bh_gpu_asking_simulated(true);
+    return take_for_ever(self, s, err);
 }
 
 static int take_to_death(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
@@ -98,6 +135,51 @@ TEST(a_hang_is_named_and_left_behind)
               "the driver has not answered for 1 s; it was asked for nvmlDeviceGetTemperature of GPU 3 "
               "(BULKHEAD_GPU_TIMEOUT sets how long to wait)");
     CHECK_EQ(s.devices.n, 0);
+}
+
+TEST(a_driver_that_crawls_is_not_said_to_stand)
+{
+    struct bh_gpu_snapshot s;
+    struct bh_err err;
+    CHECK_EQ(setenv("BULKHEAD_GPU_TIMEOUT", "1", 1), 0);
+    CHECK_EQ(read_with(take_slowly, &s, &err), BH_BUSY);
+    CHECK(strncmp(err.msg, "the driver answers slowly: ", 27) == 0);
+    CHECK(strstr(err.msg, " calls in 6 s, the last nvmlDeviceGetPowerUsage; it was given up "
+                          "(BULKHEAD_GPU_TIMEOUT sets how long to wait)"));
+    CHECK_EQ(read_with(take_ten_slowly, &s, &err), BH_OK);
+    CHECK_EQ(s.devices.n, 2);
+    bh_gpu_snapshot_fini(&s);
+}
+
+TEST(what_is_simulated_is_called_so_when_it_hangs)
+{
+    struct bh_gpu_snapshot s;
+    struct bh_err err;
+    CHECK_EQ(setenv("BULKHEAD_GPU_TIMEOUT", "1", 1), 0);
+    CHECK_EQ(read_with(take_simulated, &s, &err), BH_BUSY);
+    CHECK(s.simulated && strncmp(err.msg, "simulated: the driver has not answered", 38) == 0);
+    CHECK_EQ(read_with(take_for_ever, &s, &err), BH_BUSY);
+    CHECK(!s.simulated && strncmp(err.msg, "the driver has not answered", 27) == 0);
+}
+
+/* A process without standard descriptors: the pipe to the child must not lie where the child puts its own. */
+TEST(without_standard_descriptors)
+{
+    struct bh_gpu_snapshot s;
+    int kept[3], rc;
+    (void)fflush(stdout);
+    for (int i = 0; i < 3; i++) {
+        kept[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
+        (void)close(i);
+    }
+    rc = read_with(take_late, &s, NULL);
+    for (int i = 0; i < 3; i++) {
+        (void)dup2(kept[i], i);
+        (void)close(kept[i]);
+    }
+    CHECK_EQ(rc, BH_OK);
+    CHECK_EQ(s.devices.n, 2);
+    bh_gpu_snapshot_fini(&s);
 }
 
 TEST(a_crash_is_named)

@@ -98,9 +98,9 @@ static int start(struct bh_gpu_events *e, struct bh_err *err)
     if (!e->n->api.event_set || !e->n->api.event_register || !e->n->api.event_wait)
         return bh_fail(err, BH_NOT_FOUND, "the NVIDIA library %.200s reports no health events: it lacks %s",
                        e->n->path,
-                       !e->n->api.event_set        ? bh_nvml_names.event_set
-                       : !e->n->api.event_register ? bh_nvml_names.event_register
-                                                   : bh_nvml_names.event_wait);
+                       !e->n->api.event_set        ? e->n->names.event_set
+                       : !e->n->api.event_register ? e->n->names.event_register
+                                                   : e->n->names.event_wait);
     int status = BH_NVML_CALL(e->n, event_set, &e->set);
     if (status == NVML_OK)
         status = BH_NVML_CALL(e->n, count, &count);
@@ -208,7 +208,7 @@ int bh_gpu_events_wait(struct bh_gpu_events *e, uint32_t timeout_ms, struct bh_g
     struct nvml_event_data data;
     struct bh_nvml_room room;
     int status = BH_NVML_CALL(e->n, event_wait, e->set, bh_nvml_room_fill(&room), timeout_ms);
-    status = bh_nvml_room_take(e->n, bh_nvml_names.event_wait, status, &room, &data, sizeof(data),
+    status = bh_nvml_room_take(e->n, e->n->names.event_wait, status, &room, &data, sizeof(data),
                                offsetof(struct nvml_event_data, type));
     int rc = bh_nvml_fits(e->n, err);
     if (rc < 0)

@@ -2,17 +2,28 @@
 #include "gpu/gpu.h"
 
 #include "base/str.h"
+#include "base/sysfile.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
+/* Where simgpu/tree.c marks the files of a simulated machine. */
+#define MARK "/.bulkhead-simulated"
+
+/* The devices from the n-th on go. */
+static void drop_devices(struct bh_gpu_snapshot *s, size_t n)
+{
+    for (; s->devices.n > n; s->devices.n--) {
+        struct bh_gpu_device *d = &s->devices.at[s->devices.n - 1];
+        bh_vec_fini(&d->instances);
+        bh_vec_fini(&d->processes);
+        bh_vec_fini(&d->up);
+    }
+}
+
 void bh_gpu_snapshot_fini(struct bh_gpu_snapshot *s)
 {
-    for (size_t i = 0; i < s->devices.n; i++) {
-        bh_vec_fini(&s->devices.at[i].instances);
-        bh_vec_fini(&s->devices.at[i].processes);
-        bh_vec_fini(&s->devices.at[i].up);
-    }
+    drop_devices(s, 0);
     bh_vec_fini(&s->devices);
     bh_vec_fini(&s->paths);
     bh_vec_fini(&s->notes);
@@ -32,20 +43,36 @@ void bh_gpu_note(struct bh_gpu_snapshot *s, const char *fmt, ...)
     *bh_vec_push(&s->notes) = bh_arena_str(&s->arena, text);
 }
 
+bool bh_gpu_expects_simulated(void)
+{
+    const char *node = secure_getenv("BULKHEAD_SIM");
+    return (node && *node) || (*bh_sysroot() && bh_sysfile_exists(MARK));
+}
+
+int bh_gpu_fail_simulated(int rc, struct bh_err *err)
+{
+    if (!err || bh_str_starts(err->msg, BH_GPU_SIMULATED))
+        return rc;
+    struct bh_err plain = *err;
+    return bh_fail(err, plain.code, BH_GPU_SIMULATED "%s", plain.msg);
+}
+
 int bh_gpu_read_here(const struct bh_gpu_backend *b, struct bh_gpu_snapshot *ret, struct bh_err *err)
 {
+    const struct bh_reading unasked = {0, "no NVIDIA driver was asked"};
+    struct bh_err why = {0};
     void *self;
-    *ret = (struct bh_gpu_snapshot){0};
-    int rc = b->open(&self, err);
-    if (rc < 0)
-        return rc;
-    rc = b->snapshot(self, ret, err);
-    b->close(self);
-    if (rc < 0) {
-        bh_gpu_snapshot_fini(ret);
-        *ret = (struct bh_gpu_snapshot){0};
+    *ret = (struct bh_gpu_snapshot){.cc_environment = unasked, .cc_feature = unasked, .cc_devtools = unasked};
+    int rc = b->open(&self, &why);
+    if (rc == BH_OK) {
+        rc = b->snapshot(self, ret, &why);
+        b->close(self);
     }
-    return rc;
+    if (rc == BH_OK)
+        return BH_OK;
+    bh_gpu_snapshot_fini(ret);
+    *ret = (struct bh_gpu_snapshot){.simulated = bh_str_starts(why.msg, BH_GPU_SIMULATED)};
+    return bh_fail(err, why.code, "%s", why.msg);
 }
 
 /* ---- the whole machine: each maker's backend, one after the other ---- */
@@ -83,16 +110,17 @@ static int open_machine(void **ret_self, struct bh_err *err)
     return BH_OK;
 }
 
-/* What a maker added before it failed is not to be trusted. */
-static void drop_from(struct bh_gpu_snapshot *s, size_t n_devices, size_t n_paths)
+/* What a maker added before it failed is not to be trusted; what it noted stays. */
+static void drop_since(struct bh_gpu_snapshot *s, const struct bh_gpu_snapshot *before)
 {
-    for (; s->devices.n > n_devices; s->devices.n--) {
-        struct bh_gpu_device *d = &s->devices.at[s->devices.n - 1];
-        bh_vec_fini(&d->instances);
-        bh_vec_fini(&d->processes);
-        bh_vec_fini(&d->up);
-    }
-    s->paths.n = n_paths;
+    drop_devices(s, before->devices.n);
+    struct bh_gpu_snapshot now = *s;
+    *s = *before;
+    s->arena = now.arena;
+    s->devices = now.devices;
+    s->paths = now.paths;
+    s->paths.n = before->paths.n;
+    s->notes = now.notes;
 }
 
 /* A maker that fails is a note where another can be read, and the failure where none can. */
@@ -102,17 +130,19 @@ static int take_machine(void *self, struct bh_gpu_snapshot *s, struct bh_err *er
     struct bh_err first = {0};
     bool any = false;
     for (size_t i = 0; i < N_MAKERS; i++) {
-        size_t n_devices = s->devices.n, n_paths = s->paths.n;
+        const struct bh_gpu_snapshot before = *s;
         struct bh_err why = m->why[i];
-        if (why.code == BH_OK && makers[i]->snapshot(m->self[i], s, &why) == BH_OK) {
+        bool is_open = why.code == BH_OK;
+        if (is_open && makers[i]->snapshot(m->self[i], s, &why) == BH_OK) {
             any = true;
             continue;
         }
-        drop_from(s, n_devices, n_paths);
-        if (why.code == BH_NOT_FOUND)
-            continue;
-        bh_gpu_note(s, "%s", why.msg);
-        first = first.code == BH_OK ? why : first;
+        drop_since(s, &before);
+        if (is_open || why.code != BH_NOT_FOUND)
+            bh_gpu_note(s, "%s", why.msg);
+        /* that one is not there at all says least */
+        if (first.code == BH_OK || (first.code == BH_NOT_FOUND && why.code != BH_NOT_FOUND))
+            first = why;
     }
     return any ? BH_OK : bh_fail(err, first.code, "%s", first.msg);
 }

@@ -53,6 +53,9 @@ struct bh_gpu_instance {
     struct bh_reading gi_cap, ci_cap; /* minors below /dev/nvidia-caps */
 };
 
+/* Are processes kept apart in time, and is local memory wiped between them? */
+enum bh_gpu_isolation { BH_ISOLATION_OFF, BH_ISOLATION_ON, BH_ISOLATION_UNWIPED };
+
 enum bh_link_remote { BH_LINK_GPU, BH_LINK_SWITCH, BH_LINK_OTHER };
 
 /* A link between GPUs (NVLink, xGMI) that is up. */
@@ -77,6 +80,7 @@ struct bh_gpu_device {
     const struct bh_gpu_model *model; /* NULL: not in the catalogue */
     int32_t minor, module_id, numa;   /* -1: unknown; minor: of /dev/nvidiaN, or of the DRM card */
     uint32_t fabric_health;           /* the driver's mask; 0 when fabric_state is missing */
+    uint32_t fabric_error;            /* the driver's status where joining the fabric failed; 0: it did not */
     const char *trouble;              /* one sentence; NULL: none seen */
     const char *name, *uuid, *serial, *pci, *vbios, *gsp, *inforom; /* NULL: unknown */
     const char *fabric_key; /* cluster and clique of a fabric across nodes; NULL: none */
@@ -96,19 +100,23 @@ struct bh_gpu_device {
     struct bh_reading throttle; /* the driver's bits; bh_throttle_words says them */
     struct bh_reading links;    /* how many links to other GPUs or switches are up */
     struct bh_reading fabric_state;
-    struct bh_reading isolation;      /* AMD: local memory is wiped between processes; 0 no, 1 yes */
+    struct bh_reading isolation;      /* AMD: enum bh_gpu_isolation */
+    struct bh_reading instances_seen; /* why: they, or the devices in them, could not be listed in full */
     struct bh_reading processes_seen; /* why: the list could not be had */
     BH_VEC(struct bh_gpu_instance) instances;
     BH_VEC(struct bh_gpu_process) processes;
     BH_VEC(struct bh_gpu_link) up;
 };
 
+/* How the sentence of a failure starts where no real GPU failed. */
+#define BH_GPU_SIMULATED "simulated: "
+
 struct bh_gpu_snapshot {
     struct bh_arena arena;
-    bool simulated;                   /* everything in it must be shown as such */
-    const char *library;              /* where NVIDIA's was found; NULL: it was not */
-    const char *driver, *nvml, *cuda; /* NVIDIA's versions; NULL: unknown */
-    const char *amdgpu;               /* AMD's driver; NULL: none, or no version */
+    bool simulated;      /* everything in it must be shown as such; told even where reading failed */
+    const char *library; /* where NVIDIA's was found; NULL: it was not */
+    const char *driver, *nvml, *cuda;                          /* NVIDIA's versions; NULL: unknown */
+    const char *amdgpu;                                        /* AMD's driver; NULL: none, or no version */
     struct bh_reading cc_environment, cc_feature, cc_devtools; /* confidential computing, as NVML counts */
     BH_VEC(struct bh_gpu_device) devices;
     BH_VEC(struct bh_gpu_path) paths;
@@ -134,7 +142,8 @@ extern const struct bh_gpu_backend bh_gpu_machine;
 
 /*
  * Open, read once, close, in a process of its own: a driver that hangs or a library that crashes costs this
- * process a sentence and no more. BH_BUSY: no call was answered for BULKHEAD_GPU_TIMEOUT seconds (10).
+ * process a sentence and no more. BH_BUSY: no call was answered for BULKHEAD_GPU_TIMEOUT seconds (10), or all of
+ * them took six times that for each GPU. A failure leaves *ret empty but for `simulated`.
  * Not for a process that holds the library open already: a fork would share its descriptors.
  */
 int bh_gpu_read(const struct bh_gpu_backend *b, struct bh_gpu_snapshot *ret, struct bh_err *err) BH_MUST_USE;
@@ -144,6 +153,12 @@ int bh_gpu_read_here(const struct bh_gpu_backend *b, struct bh_gpu_snapshot *ret
 
 /* Backends say what they are about to ask, so that a hang can be named; texts must be static. */
 void bh_gpu_asking(const char *what);
-void bh_gpu_asking_of(uint32_t gpu); /* BH_NO_ID: the machine as a whole */
+void bh_gpu_asking_of(uint32_t gpu);             /* BH_NO_ID: the machine as a whole */
+void bh_gpu_asking_simulated(bool is_simulated); /* is whoever answers from now on no vendor's library? */
+
+/* Was this process told to use a simulated node (BULKHEAD_SIM, or the mark in BULKHEAD_SYSROOT)? */
+bool bh_gpu_expects_simulated(void);
+/* Puts BH_GPU_SIMULATED before a failure's sentence, once; returns rc. */
+int bh_gpu_fail_simulated(int rc, struct bh_err *err);
 
 #endif

@@ -73,6 +73,8 @@ const char *bh_gpu_trouble(struct bh_arena *a, const struct bh_gpu_device *d)
     bh_buf_fini(&hot);
     if (said)
         return said;
+    if (d->fabric_error)
+        return bh_arena_printf(a, "it could not join the NVLink fabric: error %" PRIu32, d->fabric_error);
     said = fabric_trouble(d->fabric_health);
     if (said)
         return said;

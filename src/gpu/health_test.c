@@ -48,6 +48,8 @@ TEST(the_worst_trouble_is_said)
               "NVLink runs at less than full bandwidth");
     CHECK_STR(trouble(&a, (struct bh_gpu_device){.fabric_health = 0x15aa}),
               "the NVLink fabric is configured wrongly");
+    CHECK_STR(trouble(&a, (struct bh_gpu_device){.fabric_error = 999, .fabric_health = 0x11a9}),
+              "it could not join the NVLink fabric: error 999");
     CHECK_STR(trouble(&a, (struct bh_gpu_device){.mig_pending = one}), "MIG goes on at the next reset");
     CHECK_STR(trouble(&a, (struct bh_gpu_device){.mig_mode = none, .mig_pending = one}), "");
     CHECK_STR(trouble(&a, (struct bh_gpu_device){.ecc_mode = one}), "ECC goes off at the next reset");

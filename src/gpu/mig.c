@@ -73,7 +73,9 @@ static int find_gpu(struct bh_gpu_mig *m, struct bh_err *err)
 {
     unsigned count = 0;
     int status = BH_NVML_CALL(m->n, count, &count);
-    for (unsigned i = 0; status == NVML_OK && i < count && i < GPUS_MAX; i++) {
+    if (status != NVML_OK)
+        return bh_gpu_mig_fail(m, status, err, "counting the GPUs");
+    for (unsigned i = 0; i < count && i < GPUS_MAX; i++) {
         char uuid[TEXT] = {0};
         nvml_device_t h = NULL;
         if (BH_NVML_CALL(m->n, handle, i, &h) == NVML_OK && h &&
@@ -115,7 +117,7 @@ void bh_gpu_mig_close(struct bh_gpu_mig *m)
 
 /* ---- reading ---- */
 
-int bh_gpu_mig_is_on(const struct bh_gpu_mig *m, bool *ret, struct bh_err *err)
+static int mode_of(const struct bh_gpu_mig *m, bool *ret_now, bool *ret_pending, struct bh_err *err)
 {
     unsigned now = 0, pending = 0;
     int status = BH_NVML_CALL(m->n, mig_mode, m->gpu, &now, &pending);
@@ -123,22 +125,87 @@ int bh_gpu_mig_is_on(const struct bh_gpu_mig *m, bool *ret, struct bh_err *err)
         return bh_fail(err, BH_REFUSED, "%s cannot be cut: the GPU has no MIG", m->uuid);
     if (status != NVML_OK)
         return bh_gpu_mig_fail(m, status, err, "asking for the MIG mode");
+    *ret_now = now == 1;
+    *ret_pending = pending == 1;
+    return BH_OK;
+}
+
+int bh_gpu_mig_is_on(const struct bh_gpu_mig *m, bool *ret, struct bh_err *err)
+{
+    bool now = false, pending = false;
+    int rc = mode_of(m, &now, &pending, err);
+    if (rc < 0)
+        return rc;
     if (now != pending)
         return bh_fail(err, BH_CONFLICT,
                        "MIG goes %s on %s at the next reset; until then its layout stays as it is",
                        pending ? "on" : "off", m->uuid);
-    *ret = now == 1;
+    *ret = now;
     return BH_OK;
 }
 
-bool bh_gpu_mig_profile(const struct bh_gpu_mig *m, uint32_t id, struct nvml_gi_profile_v2 *ret)
+/*
+ * The i-th profile of the GPU, or of a GPU instance. Those it lacks are refused one by one: has is then false. Any other
+ * refusal is a failure, or a layout would be taken for shorter than it is.
+ */
+static int gi_profile(const struct bh_gpu_mig *m, unsigned i, struct nvml_gi_profile_v2 *ret, bool *ret_has)
 {
-    for (unsigned i = 0; i < NVML_GI_PROFILES_MAX; i++) {
-        *ret = (struct nvml_gi_profile_v2){.version = NVML_GI_PROFILE_V2};
-        if (BH_NVML_CALL(m->n, gi_profile, m->gpu, i, ret) == NVML_OK && ret->id == id)
-            return true;
+    *ret = (struct nvml_gi_profile_v2){.version = NVML_GI_PROFILE_V2};
+    int status = BH_NVML_CALL(m->n, gi_profile, m->gpu, i, ret);
+    *ret_has = status == NVML_OK;
+    return bh_nvml_lacks(status) ? (int)NVML_OK : status;
+}
+
+static int ci_profile(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, unsigned i,
+                      struct nvml_ci_profile_v2 *ret, bool *ret_has)
+{
+    *ret = (struct nvml_ci_profile_v2){.version = NVML_CI_PROFILE_V2};
+    int status = BH_NVML_CALL(m->n, ci_profile, gi, i, 0, ret);
+    *ret_has = status == NVML_OK;
+    return bh_nvml_lacks(status) ? (int)NVML_OK : status;
+}
+
+static int gi_info(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, struct nvml_gpu_instance_info *ret)
+{
+    struct bh_nvml_room room;
+    return BH_NVML_FILL(m->n, gi_info, &room, ret, offsetof(struct nvml_gpu_instance_info, placement.size),
+                        gi);
+}
+
+static int ci_info(const struct bh_gpu_mig *m, nvml_compute_instance_t ci,
+                   struct nvml_compute_instance_info *ret)
+{
+    struct bh_nvml_room room;
+    return BH_NVML_FILL(m->n, ci_info, &room, ret,
+                        offsetof(struct nvml_compute_instance_info, placement.size), ci);
+}
+
+int bh_gpu_mig_place(const struct bh_gpu_mig *m, struct bh_gpu_mig_want want, struct nvml_placement *ret,
+                     struct nvml_gi_profile_v2 *ret_profile, struct bh_err *err)
+{
+    struct nvml_placement places[HANDLES] = {0};
+    unsigned n = HANDLES;
+    bool has = false;
+    int status = NVML_OK;
+    for (unsigned i = 0; status == NVML_OK && i < NVML_GI_PROFILES_MAX; i++) {
+        status = gi_profile(m, i, ret_profile, &has);
+        has = has && ret_profile->id == want.profile_id;
+        if (has)
+            break;
     }
-    return false;
+    if (status == NVML_OK && !has)
+        return bh_fail(err, BH_INVALID, "%s has no MIG profile %" PRIu32, m->uuid, want.profile_id);
+    if (status == NVML_OK)
+        status = BH_NVML_CALL(m->n, gi_places, m->gpu, want.profile_id, places, &n);
+    if (status != NVML_OK)
+        return bh_gpu_mig_fail(m, status, err, "asking where profile %" PRIu32 " may stand", want.profile_id);
+    for (unsigned i = 0; i < n && i < HANDLES; i++)
+        if (places[i].start == want.start && places[i].size) {
+            *ret = places[i];
+            return BH_OK;
+        }
+    return bh_fail(err, BH_INVALID, "profile %" PRIu32 " cannot start at slice %" PRIu32 " of %s",
+                   want.profile_id, want.start, m->uuid);
 }
 
 static void name_profile(char buf[32], const struct nvml_gi_profile_v2 *p)
@@ -149,23 +216,35 @@ static void name_profile(char buf[32], const struct nvml_gi_profile_v2 *p)
     bh_arena_fini(&a);
 }
 
-/* Compute instances are listed profile by profile, as GPU instances are. */
-static int read_cis(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, struct bh_gpu_mig_part *part)
+/*
+ * Compute instances are listed profile by profile, as GPU instances are. The profile over all slices of the instance is
+ * noted on the way; of several, the one with most multiprocessors, which is the default of an instance with more memory
+ * than its slices.
+ */
+static int read_cis(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, uint32_t slices,
+                    struct bh_gpu_mig_part *part)
 {
+    uint32_t most = 0;
+    part->whole_ci = UINT32_MAX;
     for (unsigned i = 0; i < NVML_CI_PROFILES_MAX; i++) {
-        struct nvml_ci_profile_v2 p = {.version = NVML_CI_PROFILE_V2};
+        struct nvml_ci_profile_v2 p;
         nvml_compute_instance_t list[HANDLES] = {0};
         unsigned count = HANDLES;
-        if (BH_NVML_CALL(m->n, ci_profile, gi, i, 0, &p) != NVML_OK)
+        bool has;
+        int status = ci_profile(m, gi, i, &p, &has);
+        if (status == NVML_OK && !has)
             continue;
-        int status = BH_NVML_CALL(m->n, ci_list, gi, p.id, list, &count);
+        if (status == NVML_OK)
+            status = BH_NVML_CALL(m->n, ci_list, gi, p.id, list, &count);
         if (status != NVML_OK)
             return status;
+        if (p.slice_count == slices && (part->whole_ci == UINT32_MAX || p.multiprocessor_count > most)) {
+            part->whole_ci = p.id;
+            most = p.multiprocessor_count;
+        }
         for (unsigned k = 0; k < count && k < HANDLES && list[k]; k++) {
             struct nvml_compute_instance_info info;
-            struct bh_nvml_room room;
-            status = BH_NVML_FILL(m->n, ci_info, &room, &info,
-                                  offsetof(struct nvml_compute_instance_info, placement.size), list[k]);
+            status = ci_info(m, list[k], &info);
             if (status != NVML_OK || part->n_cis == BH_GPU_MIG_CIS_MAX)
                 return status != NVML_OK ? status : (int)NVML_INSUFFICIENT_SIZE;
             part->cis[part->n_cis++] =
@@ -183,9 +262,7 @@ static int read_parts(const struct bh_gpu_mig *m, const struct nvml_gi_profile_v
     int status = BH_NVML_CALL(m->n, gi_list, m->gpu, p->id, list, &count);
     for (unsigned i = 0; status == NVML_OK && i < count && i < HANDLES && list[i]; i++) {
         struct nvml_gpu_instance_info info;
-        struct bh_nvml_room room;
-        status = BH_NVML_FILL(m->n, gi_info, &room, &info,
-                              offsetof(struct nvml_gpu_instance_info, placement.size), list[i]);
+        status = gi_info(m, list[i], &info);
         if (status == NVML_OK && l->n == BH_GPU_MIG_PARTS_MAX)
             status = NVML_INSUFFICIENT_SIZE;
         if (status != NVML_OK)
@@ -196,7 +273,7 @@ static int read_parts(const struct bh_gpu_mig *m, const struct nvml_gi_profile_v
                                          .start = info.placement.start,
                                          .size = info.placement.size};
         name_profile(part->profile, p);
-        status = read_cis(m, list[i], part);
+        status = read_cis(m, list[i], p->slice_count, part);
     }
     return status;
 }
@@ -215,12 +292,11 @@ int bh_gpu_mig_read(const struct bh_gpu_mig *m, struct bh_gpu_mig_layout *ret, s
     if (rc < 0)
         return rc;
     for (unsigned i = 0; on && status == NVML_OK && i < NVML_GI_PROFILES_MAX; i++) {
-        struct nvml_gi_profile_v2 p = {.version = NVML_GI_PROFILE_V2};
-        int got = BH_NVML_CALL(m->n, gi_profile, m->gpu, i, &p);
-        if (got == NVML_OK)
+        struct nvml_gi_profile_v2 p;
+        bool has;
+        status = gi_profile(m, i, &p, &has);
+        if (status == NVML_OK && has)
             status = read_parts(m, &p, &l);
-        else if (got == NVML_FUNCTION_NOT_FOUND || got == NVML_NO_PERMISSION)
-            status = got;
     }
     if (status != NVML_OK)
         return bh_gpu_mig_fail(m, status, err, "listing the MIG instances");
@@ -240,11 +316,14 @@ int bh_gpu_mig_profiles(const struct bh_gpu_mig *m, struct bh_gpu_mig_profile re
     bool on;
     int rc = bh_gpu_mig_is_on(m, &on, err);
     for (unsigned i = 0; rc == BH_OK && i < NVML_GI_PROFILES_MAX && n < BH_GPU_MIG_PROFILES_MAX; i++) {
-        struct nvml_gi_profile_v2 p = {.version = NVML_GI_PROFILE_V2};
+        struct nvml_gi_profile_v2 p;
         unsigned room = 0;
-        if (BH_NVML_CALL(m->n, gi_profile, m->gpu, i, &p) != NVML_OK)
+        bool has;
+        int status = gi_profile(m, i, &p, &has);
+        if (status == NVML_OK && !has)
             continue;
-        int status = on ? BH_NVML_CALL(m->n, gi_room, m->gpu, p.id, &room) : (int)NVML_OK;
+        if (status == NVML_OK && on)
+            status = BH_NVML_CALL(m->n, gi_room, m->gpu, p.id, &room);
         if (status != NVML_OK)
             return bh_gpu_mig_fail(m, status, err, "asking how much room is left");
         ret[n] = (struct bh_gpu_mig_profile){.id = p.id,
@@ -286,11 +365,11 @@ int bh_gpu_mig_idle(const struct bh_gpu_mig *m, struct bh_err *err)
 
 int bh_gpu_mig_set_mode(struct bh_gpu_mig *m, bool on, struct bh_err *err)
 {
-    bool is_on;
+    bool now = false, pending = false;
     int activation = NVML_OK, rc = bh_gpu_mig_may(m, err);
     if (rc == BH_OK)
-        rc = bh_gpu_mig_is_on(m, &is_on, err);
-    if (rc < 0 || is_on == on)
+        rc = mode_of(m, &now, &pending, err);
+    if (rc < 0 || (now == on && pending == on))
         return rc;
     rc = bh_gpu_mig_idle(m, err);
     if (rc < 0)
@@ -301,103 +380,76 @@ int bh_gpu_mig_set_mode(struct bh_gpu_mig *m, bool on, struct bh_err *err)
     if (activation != NVML_OK)
         return bh_fail(err, BH_CONFLICT, "MIG goes %s on %s at the next reset%s", on ? "on" : "off", m->uuid,
                        activation == NVML_IN_USE ? ": somebody uses it now" : "");
-    return bh_gpu_mig_is_on(m, &is_on, err);
+    rc = bh_gpu_mig_is_on(m, &now, err);
+    if (rc == BH_OK && now != on)
+        rc = bh_fail(err, BH_SYSTEM, "the driver says that MIG went %s on %s, and it did not",
+                     on ? "on" : "off", m->uuid);
+    return rc;
 }
 
 /* The handle of a GPU instance; NULL and a status where there is none. */
 static nvml_gpu_instance_t gi_handle(const struct bh_gpu_mig *m, uint32_t gi,
                                      struct nvml_gi_profile_v2 *ret_profile, int *ret_status)
 {
-    *ret_status = NVML_NOT_FOUND;
-    for (unsigned i = 0; i < NVML_GI_PROFILES_MAX; i++) {
+    int status = NVML_OK;
+    for (unsigned i = 0; status == NVML_OK && i < NVML_GI_PROFILES_MAX; i++) {
         nvml_gpu_instance_t list[HANDLES] = {0};
-        unsigned count = HANDLES;
-        *ret_profile = (struct nvml_gi_profile_v2){.version = NVML_GI_PROFILE_V2};
-        if (BH_NVML_CALL(m->n, gi_profile, m->gpu, i, ret_profile) != NVML_OK)
-            continue;
-        int status = BH_NVML_CALL(m->n, gi_list, m->gpu, ret_profile->id, list, &count);
-        if (status != NVML_OK)
-            *ret_status = status;
+        unsigned count = 0;
+        bool has;
+        status = gi_profile(m, i, ret_profile, &has);
+        if (status == NVML_OK && has) {
+            count = HANDLES;
+            status = BH_NVML_CALL(m->n, gi_list, m->gpu, ret_profile->id, list, &count);
+        }
         for (unsigned k = 0; status == NVML_OK && k < count && k < HANDLES && list[k]; k++) {
             struct nvml_gpu_instance_info info;
-            struct bh_nvml_room room;
-            if (BH_NVML_FILL(m->n, gi_info, &room, &info,
-                             offsetof(struct nvml_gpu_instance_info, placement.size), list[k]) == NVML_OK &&
-                info.id == gi) {
+            status = gi_info(m, list[k], &info);
+            if (status == NVML_OK && info.id == gi) {
                 *ret_status = NVML_OK;
                 return list[k];
             }
         }
     }
+    *ret_status = status == NVML_OK ? (int)NVML_NOT_FOUND : status;
     return NULL;
 }
 
 int bh_gpu_mig_create_gi(struct bh_gpu_mig *m, struct bh_gpu_mig_want want, uint32_t *ret_gi,
                          struct bh_err *err)
 {
-    struct nvml_placement places[HANDLES] = {0}, place = {.start = want.start};
+    struct nvml_placement place;
     struct nvml_gi_profile_v2 p;
-    struct nvml_gpu_instance_info info;
-    struct bh_nvml_room room;
+    struct nvml_gpu_instance_info info = {0};
     nvml_gpu_instance_t made = NULL;
-    unsigned n = HANDLES;
+    bool left = false;
     int rc = bh_gpu_mig_may(m, err);
+    if (rc == BH_OK)
+        rc = bh_gpu_mig_place(m, want, &place, &p, err);
     if (rc < 0)
         return rc;
-    if (!bh_gpu_mig_profile(m, want.profile_id, &p))
-        return bh_fail(err, BH_INVALID, "%s has no MIG profile %" PRIu32, m->uuid, want.profile_id);
-    int status = BH_NVML_CALL(m->n, gi_places, m->gpu, want.profile_id, places, &n);
-    for (unsigned i = 0; status == NVML_OK && i < n && i < HANDLES; i++)
-        if (places[i].start == want.start)
-            place = places[i];
-    if (status == NVML_OK && !place.size)
-        return bh_fail(err, BH_INVALID, "profile %" PRIu32 " cannot start at slice %" PRIu32 " of %s",
-                       want.profile_id, want.start, m->uuid);
-    if (status == NVML_OK)
-        status = BH_NVML_CALL(m->n, gi_create, m->gpu, want.profile_id, &place, &made);
-    if (status == NVML_OK)
-        status = BH_NVML_FILL(m->n, gi_info, &room, &info,
-                              offsetof(struct nvml_gpu_instance_info, placement.size), made);
+    int status = BH_NVML_CALL(m->n, gi_create, m->gpu, want.profile_id, &place, &made);
+    if (status == NVML_OK && (status = gi_info(m, made, &info)) != NVML_OK)
+        left = BH_NVML_CALL(m->n, gi_destroy, made) != NVML_OK;
     char name[32];
     name_profile(name, &p);
     if (status != NVML_OK)
-        return bh_gpu_mig_fail(m, status, err, "making %s@%" PRIu32, *name ? name : "a GPU instance",
-                               want.start);
+        return bh_gpu_mig_fail(m, status, err, "making %s@%" PRIu32 "%s", *name ? name : "a GPU instance",
+                               want.start, left ? " (which stayed behind)" : "");
     *ret_gi = info.id;
     return BH_OK;
 }
 
-/*
- * The profile that takes all slices of the instance; of several, the one with most multiprocessors, which is the
- * default of an instance with more memory than its slices.
- */
-static bool widest(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, uint32_t slices, uint32_t *ret)
-{
-    uint32_t most = 0;
-    bool any = false;
-    for (unsigned i = 0; i < NVML_CI_PROFILES_MAX; i++) {
-        struct nvml_ci_profile_v2 p = {.version = NVML_CI_PROFILE_V2};
-        if (BH_NVML_CALL(m->n, ci_profile, gi, i, 0, &p) != NVML_OK || p.slice_count != slices)
-            continue;
-        if (!any || p.multiprocessor_count > most) {
-            most = p.multiprocessor_count;
-            *ret = p.id;
-        }
-        any = true;
-    }
-    return any;
-}
-
+/* What became of a compute instance: its id, or a sentence. One that cannot be looked at goes again. */
 static int made_ci(struct bh_gpu_mig *m, uint32_t gi, int status, nvml_compute_instance_t made,
                    uint32_t *ret_ci, struct bh_err *err)
 {
     struct nvml_compute_instance_info info = {0};
-    struct bh_nvml_room room;
-    if (status == NVML_OK)
-        status = BH_NVML_FILL(m->n, ci_info, &room, &info,
-                              offsetof(struct nvml_compute_instance_info, profile_id), made);
+    bool left = false;
+    if (status == NVML_OK && (status = ci_info(m, made, &info)) != NVML_OK)
+        left = BH_NVML_CALL(m->n, ci_destroy, made) != NVML_OK;
     if (status != NVML_OK)
-        return bh_gpu_mig_fail(m, status, err, "making a compute instance in GPU instance %" PRIu32, gi);
+        return bh_gpu_mig_fail(m, status, err, "making a compute instance in GPU instance %" PRIu32 "%s", gi,
+                               left ? " (which stayed behind)" : "");
     *ret_ci = info.id;
     return BH_OK;
 }
@@ -405,17 +457,19 @@ static int made_ci(struct bh_gpu_mig *m, uint32_t gi, int status, nvml_compute_i
 int bh_gpu_mig_create_ci(struct bh_gpu_mig *m, uint32_t gi, uint32_t *ret_ci, struct bh_err *err)
 {
     struct nvml_gi_profile_v2 p;
+    struct bh_gpu_mig_part part = {0};
     nvml_compute_instance_t made = NULL;
-    uint32_t profile = 0;
     int status, rc = bh_gpu_mig_may(m, err);
     if (rc < 0)
         return rc;
     nvml_gpu_instance_t h = gi_handle(m, gi, &p, &status);
-    if (h && !widest(m, h, p.slice_count, &profile))
+    if (h)
+        status = read_cis(m, h, p.slice_count, &part);
+    if (status == NVML_OK && part.whole_ci == UINT32_MAX)
         return bh_fail(err, BH_REFUSED, "GPU instance %" PRIu32 " of %s has no compute profile for all of it",
                        gi, m->uuid);
-    if (h)
-        status = BH_NVML_CALL(m->n, ci_create, h, profile, &made);
+    if (status == NVML_OK)
+        status = BH_NVML_CALL(m->n, ci_create, h, part.whole_ci, &made);
     return made_ci(m, gi, status, made, ret_ci, err);
 }
 
@@ -435,24 +489,31 @@ int bh_gpu_mig_restore_ci(struct bh_gpu_mig *m, uint32_t gi, const struct bh_gpu
     return made_ci(m, gi, status, made, &id, err);
 }
 
-static nvml_compute_instance_t ci_handle(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, uint32_t ci)
+/* The handle of a compute instance; NULL and a status where there is none. */
+static nvml_compute_instance_t ci_handle(const struct bh_gpu_mig *m, nvml_gpu_instance_t gi, uint32_t ci,
+                                         int *ret_status)
 {
-    for (unsigned i = 0; i < NVML_CI_PROFILES_MAX; i++) {
-        struct nvml_ci_profile_v2 p = {.version = NVML_CI_PROFILE_V2};
+    int status = NVML_OK;
+    for (unsigned i = 0; status == NVML_OK && i < NVML_CI_PROFILES_MAX; i++) {
+        struct nvml_ci_profile_v2 p;
         nvml_compute_instance_t list[HANDLES] = {0};
-        unsigned count = HANDLES;
-        if (BH_NVML_CALL(m->n, ci_profile, gi, i, 0, &p) != NVML_OK ||
-            BH_NVML_CALL(m->n, ci_list, gi, p.id, list, &count) != NVML_OK)
-            continue;
-        for (unsigned k = 0; k < count && k < HANDLES && list[k]; k++) {
+        unsigned count = 0;
+        bool has;
+        status = ci_profile(m, gi, i, &p, &has);
+        if (status == NVML_OK && has) {
+            count = HANDLES;
+            status = BH_NVML_CALL(m->n, ci_list, gi, p.id, list, &count);
+        }
+        for (unsigned k = 0; status == NVML_OK && k < count && k < HANDLES && list[k]; k++) {
             struct nvml_compute_instance_info info;
-            struct bh_nvml_room room;
-            if (BH_NVML_FILL(m->n, ci_info, &room, &info,
-                             offsetof(struct nvml_compute_instance_info, profile_id), list[k]) == NVML_OK &&
-                info.id == ci)
+            status = ci_info(m, list[k], &info);
+            if (status == NVML_OK && info.id == ci) {
+                *ret_status = NVML_OK;
                 return list[k];
+            }
         }
     }
+    *ret_status = status == NVML_OK ? (int)NVML_NOT_FOUND : status;
     return NULL;
 }
 
@@ -463,10 +524,9 @@ int bh_gpu_mig_destroy_ci(struct bh_gpu_mig *m, uint32_t gi, uint32_t ci, struct
     if (rc < 0)
         return rc;
     nvml_gpu_instance_t h = gi_handle(m, gi, &p, &status);
-    if (h) {
-        nvml_compute_instance_t c = ci_handle(m, h, ci);
-        status = c ? BH_NVML_CALL(m->n, ci_destroy, c) : (int)NVML_NOT_FOUND;
-    }
+    nvml_compute_instance_t c = h ? ci_handle(m, h, ci, &status) : NULL;
+    if (c)
+        status = BH_NVML_CALL(m->n, ci_destroy, c);
     if (status == NVML_OK)
         return BH_OK;
     return bh_gpu_mig_fail(m, status, err, "removing compute instance %" PRIu32 " of GPU instance %" PRIu32,

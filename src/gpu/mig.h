@@ -33,6 +33,7 @@ struct bh_gpu_mig_ci {
 struct bh_gpu_mig_part {
     uint32_t gi, profile_id, start, size; /* in memory slices of the GPU */
     char profile[32];                     /* `1g.18gb`; "" when the driver does not say */
+    uint32_t whole_ci; /* the compute profile over all of it, that a wanted instance has; UINT32_MAX: none */
     uint32_t n_cis;
     struct bh_gpu_mig_ci cis[BH_GPU_MIG_CIS_MAX];
 };
@@ -58,8 +59,8 @@ struct bh_gpu_mig_profile {
 /* What a change did. */
 struct bh_gpu_mig_result {
     size_t n_kept, n_destroyed, n_created; /* GPU instances; what was put back is not counted */
-    bool put_back;                         /* it failed, and the layout found stands again (with new UUIDs) */
-    bool is_known;                         /* `now` could be read */
+    bool put_back; /* it failed, and the layout found stands again (with new UUIDs): that was looked at */
+    bool is_known; /* `now` could be read; false beside counts: the change was made and nobody can see it */
     struct bh_gpu_mig_layout now;
 };
 
@@ -82,7 +83,8 @@ void bh_gpu_mig_words(const struct bh_gpu_mig_layout *l, char *buf, size_t size)
 
 /*
  * These need the right: BH_DENIED without. BH_BUSY: somebody uses the GPU or the instance, and who is named where the
- * driver tells. BH_CONFLICT from the first: done, but only after a reset.
+ * driver tells. BH_CONFLICT from the first: done, but only after a reset; it takes such a wait back as well. What one
+ * made and could not look at is removed again.
  */
 int bh_gpu_mig_set_mode(struct bh_gpu_mig *m, bool on, struct bh_err *err) BH_MUST_USE;
 int bh_gpu_mig_create_gi(struct bh_gpu_mig *m, struct bh_gpu_mig_want want, uint32_t *ret_gi,

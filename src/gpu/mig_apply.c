@@ -3,21 +3,22 @@
  * mig_apply.c - from the layout that is to the one that is wanted, all of it or none of it.
  *
  * Everything that can be known beforehand is checked before the first change. What is then refused by the
- * driver is undone: what was made goes, what was there comes back at its place. Where even that fails, the
- * message says what stands there now, because somebody has to take over from it.
+ * driver is undone: what this change made goes, and nothing else; what was there comes back at its place. Whether it
+ * did is looked at. Where it did not, the message says what stands there now, because somebody has to take over
+ * from it.
  */
 #include "gpu/mig_nvml.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { PLACES = 64 };
-
 struct change {
     struct bh_gpu_mig *m;
     struct bh_gpu_mig_layout found;
     struct bh_gpu_mig_want want[BH_GPU_MIG_PARTS_MAX]; /* in the order of their places */
     size_t n_want;
+    uint32_t made[BH_GPU_MIG_PARTS_MAX]; /* GPU instances of ours */
+    size_t n_made;
     struct bh_gpu_mig_result *result;
 };
 
@@ -40,25 +41,6 @@ static const struct bh_gpu_mig_part *find_part(const struct bh_gpu_mig_layout *l
 
 /* ---- before anything is touched ---- */
 
-static int size_at(const struct change *c, struct bh_gpu_mig_want w, uint32_t *ret, struct bh_err *err)
-{
-    struct nvml_placement places[PLACES] = {0};
-    struct nvml_gi_profile_v2 p;
-    unsigned n = PLACES;
-    if (!bh_gpu_mig_profile(c->m, w.profile_id, &p))
-        return bh_fail(err, BH_INVALID, "%s has no MIG profile %" PRIu32, c->m->uuid, w.profile_id);
-    int status = BH_NVML_CALL(c->m->n, gi_places, c->m->gpu, w.profile_id, places, &n);
-    if (status != NVML_OK)
-        return bh_gpu_mig_fail(c->m, status, err, "asking where profile %" PRIu32 " may stand", w.profile_id);
-    for (unsigned i = 0; i < n && i < PLACES; i++)
-        if (places[i].start == w.start && places[i].size) {
-            *ret = places[i].size;
-            return BH_OK;
-        }
-    return bh_fail(err, BH_INVALID, "profile %" PRIu32 " cannot start at slice %" PRIu32 " of %s",
-                   w.profile_id, w.start, c->m->uuid);
-}
-
 /* Sorted by place; each must end before the next starts. */
 static int check_want(struct change *c, const struct bh_gpu_mig_want *want, size_t n, struct bh_err *err)
 {
@@ -73,8 +55,9 @@ static int check_want(struct change *c, const struct bh_gpu_mig_want *want, size
     }
     uint32_t end = 0;
     for (size_t i = 0; i < n; i++) {
-        uint32_t size = 0;
-        int rc = size_at(c, c->want[i], &size, err);
+        struct nvml_placement place;
+        struct nvml_gi_profile_v2 p;
+        int rc = bh_gpu_mig_place(c->m, c->want[i], &place, &p, err);
         if (rc < 0)
             return rc;
         if (i && c->want[i].start < end)
@@ -82,7 +65,7 @@ static int check_want(struct change *c, const struct bh_gpu_mig_want *want, size
                            "the wanted layout of %s has two instances on slice %" PRIu32 " (profiles %" PRIu32
                            " and %" PRIu32 ")",
                            c->m->uuid, c->want[i].start, c->want[i - 1].profile_id, c->want[i].profile_id);
-        end = c->want[i].start + size;
+        end = place.start + place.size;
     }
     return BH_OK;
 }
@@ -106,33 +89,44 @@ static int check(struct change *c, const struct bh_gpu_mig_want *want, size_t n,
 
 /* ---- the change ---- */
 
+static int remove_cis(struct change *c, const struct bh_gpu_mig_part *p, struct bh_err *err)
+{
+    int rc = BH_OK;
+    for (uint32_t i = 0; rc == BH_OK && i < p->n_cis; i++)
+        rc = bh_gpu_mig_destroy_ci(c->m, p->gi, p->cis[i].id, err);
+    return rc;
+}
+
 static int remove_part(struct change *c, const struct bh_gpu_mig_part *p, struct bh_err *err)
 {
-    for (uint32_t i = 0; i < p->n_cis; i++) {
-        int rc = bh_gpu_mig_destroy_ci(c->m, p->gi, p->cis[i].id, err);
-        if (rc < 0)
-            return rc;
-    }
-    return bh_gpu_mig_destroy_gi(c->m, p->gi, err);
+    int rc = remove_cis(c, p, err);
+    return rc < 0 ? rc : bh_gpu_mig_destroy_gi(c->m, p->gi, err);
+}
+
+/* One compute instance over all of it. */
+static bool is_whole(const struct bh_gpu_mig_part *p)
+{
+    return p->n_cis == 1 && p->cis[0].profile_id == p->whole_ci;
 }
 
 static int make_part(struct change *c, struct bh_gpu_mig_want w, struct bh_err *err)
 {
     uint32_t gi, ci;
     const struct bh_gpu_mig_part *there = find_part(&c->found, w.profile_id, w.start);
-    if (there && there->n_cis) {
-        c->result->n_kept++;
-        return BH_OK;
-    }
-    /* a GPU instance without a compute instance was left by something that broke off: it is finished */
     if (there) {
-        int rc = bh_gpu_mig_create_ci(c->m, there->gi, &ci, err);
+        /* one that was left without, or cut further, is finished as it is wanted */
+        bool whole = is_whole(there);
+        int rc = whole ? BH_OK : remove_cis(c, there, err);
+        if (rc == BH_OK && !whole)
+            rc = bh_gpu_mig_create_ci(c->m, there->gi, &ci, err);
         c->result->n_kept += rc == BH_OK;
         return rc;
     }
     int rc = bh_gpu_mig_create_gi(c->m, w, &gi, err);
-    if (rc == BH_OK)
-        rc = bh_gpu_mig_create_ci(c->m, gi, &ci, err);
+    if (rc < 0)
+        return rc;
+    c->made[c->n_made++] = gi;
+    rc = bh_gpu_mig_create_ci(c->m, gi, &ci, err);
     c->result->n_created += rc == BH_OK;
     return rc;
 }
@@ -157,17 +151,36 @@ static int change(struct change *c, struct bh_err *err)
 
 /* ---- the way back ---- */
 
-/* What stands there and was not found goes, with compute instances that were not there. */
-static int clear_new(struct change *c, struct bh_err *err)
+static bool is_made(const struct change *c, uint32_t gi)
+{
+    for (size_t i = 0; i < c->n_made; i++)
+        if (c->made[i] == gi)
+            return true;
+    return false;
+}
+
+static bool has_ci(const struct bh_gpu_mig_part *p, const struct bh_gpu_mig_ci *ci)
+{
+    for (uint32_t i = 0; i < p->n_cis; i++)
+        if (p->cis[i].profile_id == ci->profile_id && p->cis[i].start == ci->start &&
+            p->cis[i].size == ci->size)
+            return true;
+    return false;
+}
+
+/* Our GPU instances go, and our compute instances in those that were there. */
+static int clear_made(struct change *c, struct bh_err *err)
 {
     struct bh_gpu_mig_layout now;
     int rc = bh_gpu_mig_read(c->m, &now, err);
     for (size_t i = 0; rc == BH_OK && i < now.n; i++) {
-        const struct bh_gpu_mig_part *was = find_part(&c->found, now.at[i].profile_id, now.at[i].start);
-        if (!was)
-            rc = remove_part(c, &now.at[i], err);
-        for (uint32_t k = 0; rc == BH_OK && was && !was->n_cis && k < now.at[i].n_cis; k++)
-            rc = bh_gpu_mig_destroy_ci(c->m, now.at[i].gi, now.at[i].cis[k].id, err);
+        const struct bh_gpu_mig_part *p = &now.at[i], *was = find_part(&c->found, p->profile_id, p->start);
+        if (is_made(c, p->gi))
+            rc = remove_part(c, p, err);
+        else if (was && was->gi == p->gi && !is_whole(was))
+            for (uint32_t k = 0; rc == BH_OK && k < p->n_cis; k++)
+                if (!has_ci(was, &p->cis[k]))
+                    rc = bh_gpu_mig_destroy_ci(c->m, p->gi, p->cis[k].id, err);
     }
     return rc;
 }
@@ -179,26 +192,37 @@ static int restore_part(struct change *c, const struct bh_gpu_mig_part *was,
     int rc =
         now ? BH_OK
             : bh_gpu_mig_create_gi(c->m, (struct bh_gpu_mig_want){was->profile_id, was->start}, &gi, err);
-    for (uint32_t i = 0; rc == BH_OK && i < was->n_cis; i++) {
-        bool there = false;
-        for (uint32_t k = 0; now && k < now->n_cis; k++)
-            there |=
-                now->cis[k].profile_id == was->cis[i].profile_id && now->cis[k].start == was->cis[i].start;
-        if (!there)
+    for (uint32_t i = 0; rc == BH_OK && i < was->n_cis; i++)
+        if (!now || !has_ci(now, &was->cis[i]))
             rc = bh_gpu_mig_restore_ci(c->m, gi, &was->cis[i], err);
-    }
     return rc;
+}
+
+static bool is_same(const struct bh_gpu_mig_layout *a, const struct bh_gpu_mig_layout *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++) {
+        const struct bh_gpu_mig_part *p = &a->at[i], *q = find_part(b, p->profile_id, p->start);
+        same = q && q->n_cis == p->n_cis;
+        for (uint32_t k = 0; same && k < p->n_cis; k++)
+            same = has_ci(q, &p->cis[k]);
+    }
+    return same;
 }
 
 static int put_back(struct change *c, struct bh_err *err)
 {
     struct bh_gpu_mig_layout now;
-    int rc = clear_new(c, err);
+    int rc = clear_made(c, err);
     if (rc == BH_OK)
         rc = bh_gpu_mig_read(c->m, &now, err);
     for (size_t i = 0; rc == BH_OK && i < c->found.n; i++)
         rc = restore_part(c, &c->found.at[i],
                           find_part(&now, c->found.at[i].profile_id, c->found.at[i].start), err);
+    if (rc == BH_OK)
+        rc = bh_gpu_mig_read(c->m, &now, err);
+    if (rc == BH_OK && !is_same(&now, &c->found))
+        rc = bh_fail(err, BH_CONFLICT, "somebody else changes it too");
     return rc;
 }
 
@@ -237,5 +261,5 @@ int bh_gpu_mig_apply(struct bh_gpu_mig *m, const struct bh_gpu_mig_want *want, s
         return fail_after(&c, rc, &first, err);
     rc = bh_gpu_mig_read(m, &c.result->now, err);
     c.result->is_known = rc == BH_OK;
-    return rc;
+    return rc < 0 ? bh_wrap(err, rc, "the change was made, its result cannot be read") : BH_OK;
 }

@@ -17,6 +17,7 @@ struct bh_mig_fixture {
     void *library; /* held, so that it keeps its state */
     void (*fail)(const char *call, int after, int status);
     void (*set)(const char *what, int v);
+    int (*left)(void); /* is a refusal still waiting for its call? */
     struct bh_gpu_mig *m;
     struct bh_err err;
 };
@@ -33,7 +34,9 @@ static inline bool bh_mig_fixture_open(struct bh_mig_fixture *f, bool with_right
     memcpy(&f->fail, &at, sizeof(at));
     at = dlsym(f->library, "standin_set");
     memcpy(&f->set, &at, sizeof(at));
-    return f->fail && f->set &&
+    at = dlsym(f->library, "standin_left");
+    memcpy(&f->left, &at, sizeof(at));
+    return f->fail && f->set && f->left &&
            bh_gpu_mig_open(&f->m, MIG_UUID, with_right ? &right : NULL, &f->err) == BH_OK;
 }
 

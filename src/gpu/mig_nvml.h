@@ -20,8 +20,9 @@ int bh_gpu_mig_fail(const struct bh_gpu_mig *m, int status, struct bh_err *err, 
 int bh_gpu_mig_may(const struct bh_gpu_mig *m, struct bh_err *err) BH_MUST_USE;
 /* BH_BUSY, with the pids, where a process is on the GPU; fails as well where that cannot be told. */
 int bh_gpu_mig_idle(const struct bh_gpu_mig *m, struct bh_err *err) BH_MUST_USE;
-/* The profile with this id; false: the GPU has none. */
-bool bh_gpu_mig_profile(const struct bh_gpu_mig *m, uint32_t id, struct nvml_gi_profile_v2 *ret);
+/* The place of a wanted instance with its size, and its profile. BH_INVALID: the GPU has no such profile or place. */
+int bh_gpu_mig_place(const struct bh_gpu_mig *m, struct bh_gpu_mig_want want, struct nvml_placement *ret,
+                     struct nvml_gi_profile_v2 *ret_profile, struct bh_err *err) BH_MUST_USE;
 /* A compute instance as it was. */
 int bh_gpu_mig_restore_ci(struct bh_gpu_mig *m, uint32_t gi, const struct bh_gpu_mig_ci *as,
                           struct bh_err *err) BH_MUST_USE;

@@ -116,6 +116,19 @@ TEST(refusals_are_sentences)
     f.fail("", 0, 0);
 }
 
+TEST(what_cannot_be_looked_at_does_not_stay)
+{
+    uint32_t gi, ci;
+    f.fail("gi_info", 0, -NVML_UNKNOWN);
+    CHECK_EQ(bh_gpu_mig_create_gi(f.m, (struct bh_gpu_mig_want){MIG_1G, 0}, &gi, &f.err), BH_SYSTEM);
+    CHECK_STR(bh_mig_fixture_words(&f), "none");
+    CHECK_EQ(bh_gpu_mig_create_gi(f.m, (struct bh_gpu_mig_want){MIG_1G, 0}, &gi, &f.err), BH_OK);
+    f.fail("ci_info", 0, -NVML_UNKNOWN);
+    CHECK_EQ(bh_gpu_mig_create_ci(f.m, gi, &ci, &f.err), BH_SYSTEM);
+    CHECK_STR(bh_mig_fixture_words(&f), "1g.5gb@0 (no compute instance)");
+    CHECK_EQ(bh_gpu_mig_destroy_gi(f.m, gi, &f.err), BH_OK);
+}
+
 TEST(the_mode)
 {
     bool on = false;
@@ -132,7 +145,16 @@ TEST(the_mode)
     CHECK_STR(f.err.msg, "MIG goes on on " MIG_UUID " at the next reset");
     CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_CONFLICT);
     f.set("activation", 0);
+    /* a change that waits can be taken back, and only then is it made */
+    CHECK_EQ(bh_gpu_mig_set_mode(f.m, false, &f.err), BH_OK);
+    CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_OK);
+    CHECK(!on);
+    f.set("stuck", 1);
+    CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_SYSTEM);
+    CHECK_STR(f.err.msg, "the driver says that MIG went on on " MIG_UUID ", and it did not");
+    f.set("stuck", 0);
     f.set("mode", 1);
+    f.set("pending", 1);
     f.set("capable", 0);
     CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_REFUSED);
     CHECK_STR(f.err.msg, MIG_UUID " cannot be cut: the GPU has no MIG");

@@ -17,13 +17,12 @@ struct bh_nvml_api {
 #undef NVML_CALL
 };
 
-/* The vendor's names of the calls, the newest of each. */
+/* The vendor's names of the calls: the one each was found under, else the newest. */
 struct bh_nvml_names {
 #define NVML_CALL(field, params, ...) const char *field;
 #include "gpu/nvml_calls.def"
 #undef NVML_CALL
 };
-extern const struct bh_nvml_names bh_nvml_names;
 
 /* A call whose struct is not the one we know; call NULL: none was met. */
 struct bh_nvml_misfit {
@@ -32,23 +31,38 @@ struct bh_nvml_misfit {
     bool is_short;
 };
 
+/* What answers showed on the way, whichever call was asked. */
+struct bh_nvml_heard {
+    struct bh_nvml_misfit misfit;
+    bool lost; /* a call said that its GPU is; whoever asks about another GPU puts it back */
+};
+
 struct bh_nvml {
     struct bh_nvml_api api;
+    struct bh_nvml_names names;
     void *library;
     char *path; /* as it was asked for */
-    struct bh_nvml_misfit *misfit;
+    struct bh_nvml_heard *heard;
     bool simulated;
 };
 
-/* Find the library and start it; close with bh_nvml_close. One that cannot be used gives one sentence. */
+/*
+ * Find the library and start it; close with bh_nvml_close. One that cannot be used gives one sentence, which starts
+ * with BH_GPU_SIMULATED where it is no vendor's.
+ */
 int bh_nvml_open(struct bh_nvml **ret, struct bh_err *err) BH_MUST_USE;
 void bh_nvml_close(struct bh_nvml *n);
+/* Does this status say that a GPU has no such thing, rather than that it could not be asked? */
+bool bh_nvml_lacks(int status);
+/* Takes note of what a status means for all that is asked of this GPU; returns it. */
+int bh_nvml_hear(const struct bh_nvml *n, int status);
 /* BH_CONFLICT and a sentence where a struct did not fit; else BH_OK. */
 int bh_nvml_fits(const struct bh_nvml *n, struct bh_err *err) BH_MUST_USE;
 
 /* The status of a call, or NVML_FUNCTION_NOT_FOUND where the library does not have it. */
-#define BH_NVML_CALL(n, fn, ...) \
-    ((n)->api.fn ? (bh_gpu_asking(bh_nvml_names.fn), (n)->api.fn(__VA_ARGS__)) : (int)NVML_FUNCTION_NOT_FOUND)
+#define BH_NVML_CALL(n, fn, ...)                                                               \
+    ((n)->api.fn ? (bh_gpu_asking((n)->names.fn), bh_nvml_hear((n), (n)->api.fn(__VA_ARGS__))) \
+                 : (int)NVML_FUNCTION_NOT_FOUND)
 
 /* Room for a struct that carries no size of its own, with known bytes in it and behind it. */
 struct bh_nvml_room {
@@ -57,14 +71,14 @@ struct bh_nvml_room {
 void *bh_nvml_room_fill(struct bh_nvml_room *r);
 /*
  * Copies `size` bytes to out when status is NVML_OK, and zeros otherwise. A library that wrote past them, or left the
- * four bytes at `must` as they were (must == size: not looked at), has another struct: n->misfit says so.
+ * four bytes at `must` as they were (must == size: not looked at), has another struct: n->heard says so.
  */
 int bh_nvml_room_take(const struct bh_nvml *n, const char *call, int status, const struct bh_nvml_room *r,
                       void *out, size_t size, size_t must);
 /* BH_NVML_CALL for a call whose last argument is such a struct; `field` is the last of those that are used. */
-#define BH_NVML_FILL(n, fn, room, out, must, ...)                                                       \
-    bh_nvml_room_take((n), bh_nvml_names.fn, BH_NVML_CALL(n, fn, __VA_ARGS__, bh_nvml_room_fill(room)), \
-                      (room), (out), sizeof(*(out)), (must))
+#define BH_NVML_FILL(n, fn, room, out, must, ...)                                                            \
+    bh_nvml_room_take((n), (n)->names.fn, BH_NVML_CALL(n, fn, __VA_ARGS__, bh_nvml_room_fill(room)), (room), \
+                      (out), sizeof(*(out)), (must))
 
 /* Why a reading is missing, in a few words; never NULL for a status other than NVML_OK. */
 const char *bh_nvml_why(struct bh_arena *a, int status);

@@ -13,11 +13,12 @@ enum { TEXT = 256, ASKED = 96, NODES = 1024, NUMA_MAX = NODES - 1 };
 typedef int (*text_call)(nvml_device_t, char *, unsigned);
 
 /* The buffer is larger than what is asked for: a library that counts wrongly finds room. */
-static const char *text_of(struct bh_arena *a, text_call call, const char *name, nvml_device_t h)
+static const char *text_of(const struct bh_nvml *n, struct bh_arena *a, text_call call, const char *name,
+                           nvml_device_t h)
 {
     char text[TEXT] = {0};
     bh_gpu_asking(name);
-    int status = call ? call(h, text, ASKED) : (int)NVML_FUNCTION_NOT_FOUND;
+    int status = call ? bh_nvml_hear(n, call(h, text, ASKED)) : (int)NVML_FUNCTION_NOT_FOUND;
     return bh_nvml_text(a, status, text, sizeof(text));
 }
 
@@ -64,10 +65,10 @@ static void read_identity(const struct bh_nvml *n, nvml_device_t h, struct bh_ar
     char gsp[TEXT] = {0};
     unsigned number = 0;
 
-    d->name = text_of(a, n->api.name, bh_nvml_names.name, h);
-    d->serial = text_of(a, n->api.serial, bh_nvml_names.serial, h);
-    d->vbios = text_of(a, n->api.vbios, bh_nvml_names.vbios, h);
-    d->inforom = text_of(a, n->api.inforom, bh_nvml_names.inforom, h);
+    d->name = text_of(n, a, n->api.name, n->names.name, h);
+    d->serial = text_of(n, a, n->api.serial, n->names.serial, h);
+    d->vbios = text_of(n, a, n->api.vbios, n->names.vbios, h);
+    d->inforom = text_of(n, a, n->api.inforom, n->names.inforom, h);
     int status = BH_NVML_CALL(n, gsp, h, gsp);
     d->gsp = bh_nvml_text(a, status, gsp, sizeof(gsp));
     status = BH_NVML_FILL(n, pci, &room, &pci, offsetof(struct nvml_pci_info, device_id), h);
@@ -137,8 +138,15 @@ static void read_fabric(const struct bh_nvml *n, nvml_device_t h, struct bh_aren
         status = BH_NVML_CALL(n, fabric, h, &f);
     }
     d->fabric_state = bh_nvml_reading(a, status, f.state);
-    if (status != NVML_OK || f.state != NVML_FABRIC_COMPLETED || f.status != NVML_OK)
+    if (status != NVML_OK || f.state != NVML_FABRIC_COMPLETED)
         return;
+    /* completed is the attempt; its outcome stands apart */
+    if (f.status != NVML_OK) {
+        d->fabric_error = f.status;
+        d->fabric_state.why = bh_arena_printf(a, "joining the fabric failed: error %u", f.status);
+        d->fabric_state.v = 0;
+        return;
+    }
     d->fabric_health = f.health_mask;
     if (memcmp(f.cluster_uuid, nowhere, sizeof(nowhere)) == 0)
         return;

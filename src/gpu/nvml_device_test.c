@@ -50,6 +50,18 @@ TEST(trouble_is_seen)
     CHECK(d[0].numa == 0 && d[7].numa == 1 && !d[0].fabric_key);
 }
 
+TEST(a_fabric_that_could_not_be_joined)
+{
+    CHECK_EQ(setenv("STANDIN_FAIL", "fabric_status_of_1:999", 1), 0);
+    bh_nvml_fixture_take(&f, "h100x8");
+    CHECK_EQ(unsetenv("STANDIN_FAIL"), 0);
+    const struct bh_gpu_device *d = &f.s.devices.at[1];
+    CHECK(d->alive && d->fabric_error == 999 && d->fabric_health == 0);
+    CHECK_STR(d->fabric_state.why, "joining the fabric failed: error 999");
+    CHECK_STR(d->trouble, "it could not join the NVLink fabric: error 999");
+    CHECK(f.s.devices.at[0].fabric_state.v == 3 && !f.s.devices.at[0].trouble);
+}
+
 TEST(an_older_library_is_asked_under_older_names)
 {
     bh_nvml_fixture_take(&f, "old");

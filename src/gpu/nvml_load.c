@@ -6,28 +6,27 @@
  * sentence with what to do. A single GPU that does not answer is kept, marked, and the others are read.
  */
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "gpu/health.h"
 #include "gpu/nvml.h"
 #include "gpu/text.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define LIBRARY "libnvidia-ml.so.1"
 enum { NAMES_MAX = 3, DEVICES_MAX = 256, TEXT = 256 };
 
+/* A call and its name lie at the same place in struct bh_nvml_api and struct bh_nvml_names. */
+_Static_assert(sizeof(struct bh_nvml_api) == sizeof(struct bh_nvml_names), "a name for each call");
 static const struct {
     size_t offset;
     const char *names[NAMES_MAX + 1];
 } calls[] = {
 #define NVML_CALL(field, params, ...) {offsetof(struct bh_nvml_api, field), {__VA_ARGS__}},
-#include "gpu/nvml_calls.def"
-#undef NVML_CALL
-};
-
-#define FIRST(name, ...) name
-const struct bh_nvml_names bh_nvml_names = {
-#define NVML_CALL(field, params, ...) .field = FIRST(__VA_ARGS__, ),
 #include "gpu/nvml_calls.def"
 #undef NVML_CALL
 };
@@ -63,6 +62,17 @@ const char *bh_nvml_why(struct bh_arena *a, int status)
     default:
         return bh_arena_printf(a, "the driver answered with error %d", status);
     }
+}
+
+bool bh_nvml_lacks(int status)
+{
+    return status == NVML_NOT_SUPPORTED || status == NVML_INVALID_ARGUMENT || status == NVML_NOT_FOUND;
+}
+
+int bh_nvml_hear(const struct bh_nvml *n, int status)
+{
+    n->heard->lost |= status == NVML_GPU_IS_LOST;
+    return status;
 }
 
 struct bh_reading bh_nvml_reading(struct bh_arena *a, int status, uint64_t v)
@@ -103,22 +113,64 @@ static int fail_start(int status, const char *path, struct bh_err *err)
 
 static void find_calls(struct bh_nvml *n)
 {
-    for (size_t i = 0; i < BH_COUNT_OF(calls); i++)
-        for (const char *const *name = calls[i].names; *name; name++) {
-            void *at = dlsym(n->library, *name);
-            if (!at)
-                continue;
-            memcpy((char *)&n->api + calls[i].offset, &at, sizeof(at));
-            break;
-        }
+    for (size_t i = 0; i < BH_COUNT_OF(calls); i++) {
+        const char *const *name = calls[i].names;
+        void *at = NULL;
+        for (; *name && !(at = dlsym(n->library, *name)); name++)
+            ;
+        memcpy((char *)&n->api + calls[i].offset, &at, sizeof(at));
+        memcpy((char *)&n->names + calls[i].offset, at ? name : calls[i].names, sizeof(*name));
+    }
     n->simulated = dlsym(n->library, "bulkhead_simulated") != NULL;
+    bh_gpu_asking_simulated(n->simulated);
+}
+
+/* Nothing was loaded: the driver is not there, or what stands in its place is of no use. */
+static int fail_load(const char *path, const char *why, struct bh_err *err)
+{
+    struct stat st;
+    bool is_path = strchr(path, '/') != NULL, is_there = is_path && stat(path, &st) == 0;
+    int rc;
+    if (is_path ? !is_there && errno != EACCES
+                : bh_str_starts(why, path) && strstr(why, strerror(ENOENT)) != NULL)
+        rc = bh_fail(
+            err, BH_NOT_FOUND,
+            "no NVIDIA driver library on this machine: looked for %.200s; install the NVIDIA driver, or "
+            "name the library in BULKHEAD_NVML",
+            path);
+    else if (is_path && access(path, R_OK) < 0 && errno == EACCES)
+        rc = bh_fail(err, BH_DENIED, "the NVIDIA driver library %.200s may not be read", path);
+    else
+        rc = bh_fail(err, BH_SYSTEM,
+                     "the NVIDIA driver library %.200s is there and cannot be loaded: %.120s; install the "
+                     "driver again",
+                     path,
+                     bh_str_starts(why, path) ? why + strlen(path) + strspn(why + strlen(path), ": ") : why);
+    return bh_gpu_expects_simulated() ? bh_gpu_fail_simulated(rc, err) : rc;
+}
+
+/* A path is looked at first: opening a pipe would wait for whoever writes into it. */
+static void *load(const char *path, struct bh_err *err)
+{
+    struct stat st;
+    if (strchr(path, '/') && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        (void)fail_load(path, S_ISDIR(st.st_mode) ? "it is a folder" : "it is no file", err);
+        return NULL;
+    }
+    bh_gpu_asking("dlopen");
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        const char *why = dlerror();
+        (void)fail_load(path, why ? why : "no reason was given", err);
+    }
+    return library;
 }
 
 static void unload(struct bh_nvml *n)
 {
     (void)dlclose(n->library);
     free(n->path);
-    free(n->misfit);
+    free(n->heard);
     free(n);
 }
 
@@ -132,18 +184,15 @@ void bh_nvml_close(struct bh_nvml *n)
 int bh_nvml_open(struct bh_nvml **ret, struct bh_err *err)
 {
     const char *named = secure_getenv("BULKHEAD_NVML"), *path = named && *named ? named : LIBRARY;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    struct bh_err why = {0};
+    void *library = load(path, &why);
     if (!library)
-        return bh_fail(
-            err, BH_NOT_FOUND,
-            "no NVIDIA driver library on this machine: looked for %.200s; install the NVIDIA driver, or "
-            "name the library in BULKHEAD_NVML",
-            path);
+        return bh_fail(err, why.code, "%s", why.msg);
     struct bh_nvml *n = bh_alloc(1, sizeof(*n));
     n->library = library;
     n->path = bh_alloc(strlen(path) + 1, 1); /* the environment may change meanwhile */
     memcpy(n->path, path, strlen(path) + 1);
-    n->misfit = bh_alloc(1, sizeof(*n->misfit));
+    n->heard = bh_alloc(1, sizeof(*n->heard));
     find_calls(n);
     int status = NVML_OK, rc = BH_OK;
     if (!n->api.init || !n->api.count || !n->api.handle)
@@ -151,10 +200,13 @@ int bh_nvml_open(struct bh_nvml **ret, struct bh_err *err)
                      "%.200s is no NVIDIA driver library that can be used: it cannot list GPUs", path);
     else if ((status = BH_NVML_CALL(n, init, )) != NVML_OK)
         rc = fail_start(status, path, err);
-    if (rc == BH_OK)
+    if (rc == BH_OK) {
         *ret = n;
-    else
-        unload(n);
+        return BH_OK;
+    }
+    if (n->simulated)
+        rc = bh_gpu_fail_simulated(rc, err);
+    unload(n);
     return rc;
 }
 
@@ -185,22 +237,26 @@ static void read_system(const struct bh_nvml *n, struct bh_gpu_snapshot *s)
     if (BH_NVML_CALL(n, cuda_version, &cuda) == NVML_OK && cuda > 0)
         s->cuda = bh_arena_printf(a, "%d.%d", cuda / 1000, cuda % 1000 / 10);
     status = BH_NVML_CALL(n, cc_state, bh_nvml_room_fill(&room));
-    status = bh_nvml_room_take(n, bh_nvml_names.cc_state, status, &room, &cc, sizeof(cc), sizeof(cc));
+    status = bh_nvml_room_take(n, n->names.cc_state, status, &room, &cc, sizeof(cc), sizeof(cc));
     s->cc_environment = bh_nvml_reading(a, status, cc.environment);
     s->cc_feature = bh_nvml_reading(a, status, cc.cc_feature);
     s->cc_devtools = bh_nvml_reading(a, status, cc.dev_tools);
 }
 
-/* A dead GPU keeps its line; every reading says why it is missing. */
-static void mark_dead(struct bh_gpu_snapshot *s, struct bh_gpu_device *d, int status)
+/* A dead GPU keeps its line and what it is; every reading says why it is missing, and what it held is unknown. */
+static int mark_dead(struct bh_gpu_snapshot *s, struct bh_gpu_device *d, nvml_device_t *handle, int status)
 {
     const char *why = bh_nvml_why(&s->arena, status);
+    *handle = NULL;
     bh_gpu_mark_dead(d, why);
+    d->instances.n = d->processes.n = d->up.n = 0;
+    d->fabric_health = d->fabric_error = 0;
     d->trouble = status == NVML_GPU_IS_LOST
                      ? "lost: it fell off the bus; drain the node, then reset the GPU or reboot"
                  : status == NVML_NO_PERMISSION
                      ? "no permission to open it; run as a user who may open its /dev/nvidia node"
                      : bh_arena_printf(&s->arena, "does not answer: %s", why);
+    return status;
 }
 
 /* Adds GPU `index`; the status of its handle. */
@@ -210,6 +266,7 @@ static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret,
     char uuid[TEXT] = {0};
     *d = (struct bh_gpu_device){.index = index, .alive = true, .minor = -1, .module_id = -1, .numa = -1};
     *ret = NULL;
+    n->heard->lost = false;
     bh_gpu_asking_of(index);
     int status = BH_NVML_CALL(n, handle, index, ret);
     /* A lost GPU may still have a handle; the first question shows it. */
@@ -220,25 +277,24 @@ static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret,
     }
     if (status == NVML_OK && !*ret)
         status = NVML_NOT_FOUND;
-    if (status != NVML_OK) {
-        *ret = NULL;
-        mark_dead(s, d, status);
-        return status;
-    }
+    if (status != NVML_OK)
+        return mark_dead(s, d, ret, status);
     d->uuid = bh_nvml_text(&s->arena, NVML_OK, uuid, sizeof(uuid));
     bh_nvml_read_device(n, *ret, s, d);
     bh_nvml_read_memory(n, *ret, &s->arena, d);
     bh_nvml_read_mig(n, *ret, s, d);
     bh_nvml_read_links(n, *ret, &s->arena, d);
     bh_nvml_read_processes(n, *ret, &s->arena, d);
+    /* whichever call met it: what the others said is of before */
+    if (n->heard->lost)
+        return mark_dead(s, d, ret, NVML_GPU_IS_LOST);
     d->isolation = (struct bh_reading){0, "NVIDIA's driver has no such setting"};
     d->trouble = bh_gpu_trouble(&s->arena, d);
     return NVML_OK;
 }
 
-static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+static int take_gpus(const struct bh_nvml *n, struct bh_gpu_snapshot *s, struct bh_err *err)
 {
-    const struct bh_nvml *n = self;
     nvml_device_t handles[DEVICES_MAX] = {0};
     unsigned count = 0;
     int rc, status = BH_NVML_CALL(n, count, &count);
@@ -267,6 +323,13 @@ static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
     bh_gpu_asking_of(BH_NO_ID);
     bh_nvml_read_paths(n, handles, s);
     return bh_nvml_fits(n, err);
+}
+
+static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
+{
+    const struct bh_nvml *n = self;
+    int rc = take_gpus(n, s, err);
+    return rc < 0 && n->simulated ? bh_gpu_fail_simulated(rc, err) : rc;
 }
 
 const struct bh_gpu_backend bh_gpu_nvml = {open_library, take, close_library};

@@ -12,7 +12,8 @@ TEST(libraries_that_cannot_be_used_give_one_sentence)
     } table[] = {
         {"missing", BH_NOT_FOUND, "no NVIDIA driver library on this machine: looked for "},
         {"mismatch", BH_CONFLICT, "are of different versions; reload the driver or reboot"},
-        {"unloaded", BH_NOT_FOUND, "the NVIDIA kernel driver is not loaded; load it with: modprobe nvidia"},
+        {"unloaded", BH_NOT_FOUND,
+         "simulated: the NVIDIA kernel driver is not loaded; load it with: modprobe nvidia"},
         {"uninit", BH_SYSTEM, "does not start: error 1"},
     };
     for (size_t i = 0; i < BH_COUNT_OF(table); i++) {
@@ -20,7 +21,53 @@ TEST(libraries_that_cannot_be_used_give_one_sentence)
         CHECK_EQ(f.rc, table[i].rc);
         CHECK(strstr(f.err.msg, table[i].words) != NULL);
         CHECK(!strchr(f.err.msg, '\n') && f.s.devices.n == 0);
+        /* what no vendor's library says is called so even where it says nothing else */
+        bool simulated = i != 0;
+        CHECK_EQ(f.s.simulated, simulated);
+        CHECK_EQ(strncmp(f.err.msg, BH_GPU_SIMULATED, strlen(BH_GPU_SIMULATED)) == 0, simulated);
+        CHECK_EQ(bh_gpu_read(&bh_gpu_nvml, &f.s, &f.err), table[i].rc);
+        CHECK_EQ(f.s.simulated, simulated);
+        CHECK(strstr(f.err.msg, table[i].words) != NULL);
     }
+}
+
+/* A library that is not there, and one that is and is of no use, are mended in different ways. */
+TEST(what_stands_in_the_librarys_place)
+{
+    static char root[] = P_tmpdir "/bh-load-XXXXXX";
+    char path[BH_SYSPATH_MAX];
+    static const struct {
+        const char *name, *text;
+        int rc;
+        const char *words;
+    } table[] = {
+        {"none.so", NULL, BH_NOT_FOUND, "no NVIDIA driver library on this machine: looked for "},
+        {"", NULL, BH_SYSTEM, "is there and cannot be loaded: it is a folder; install the driver again"},
+        {"text.so", "INPUT", BH_SYSTEM, "text.so is there and cannot be loaded: "},
+        {"short.so", "\177ELF", BH_SYSTEM, "short.so is there and cannot be loaded: "},
+        {"pipe.so", NULL, BH_SYSTEM, "is there and cannot be loaded: it is no file"},
+    };
+    CHECK(bh_nvml_fixture_root(root));
+    (void)snprintf(path, sizeof(path), "%s/pipe.so", root);
+    CHECK_EQ(mkfifo(path, 0600), 0);
+    for (size_t i = 0; i < BH_COUNT_OF(table); i++) {
+        (void)snprintf(path, sizeof(path), "/%s", table[i].name);
+        if (table[i].text)
+            bh_nvml_fixture_put(path, table[i].text);
+        (void)snprintf(path, sizeof(path), "%s/%s", root, table[i].name);
+        CHECK_EQ(setenv("BULKHEAD_NVML", path, 1), 0);
+        CHECK_EQ(bh_gpu_read_here(&bh_gpu_nvml, &f.s, &f.err), table[i].rc);
+        CHECK(strstr(f.err.msg, table[i].words) != NULL && !f.s.simulated);
+    }
+    /* on a machine that is marked as simulated, or under a simulated node, that is said */
+    bh_nvml_fixture_put("/.bulkhead-simulated", "A simulated machine.\n");
+    CHECK_EQ(bh_gpu_read_here(&bh_gpu_nvml, &f.s, &f.err), BH_SYSTEM);
+    CHECK(f.s.simulated && strncmp(f.err.msg, "simulated: the NVIDIA", 21) == 0);
+    CHECK(bh_nvml_fixture_clear() && unsetenv("BULKHEAD_SYSROOT") == 0);
+    CHECK_EQ(setenv("BULKHEAD_SIM", "here", 1), 0);
+    CHECK_EQ(bh_gpu_read_here(&bh_gpu_nvml, &f.s, &f.err), BH_NOT_FOUND);
+    CHECK(f.s.simulated && strncmp(f.err.msg, "simulated: no NVIDIA", 20) == 0);
+    CHECK_EQ(unsetenv("BULKHEAD_SIM"), 0);
 }
 
 TEST(a_library_that_is_something_else)
@@ -73,6 +120,22 @@ TEST(a_dead_gpu_keeps_its_line_and_the_others_are_read)
     CHECK_EQ(f.s.paths.n, 15);
 }
 
+/* It may fall off between two calls. */
+TEST(a_gpu_that_any_call_finds_lost_is_lost)
+{
+    CHECK_EQ(setenv("STANDIN_FAIL", "power_of_1:15", 1), 0);
+    bh_nvml_fixture_take(&f, "h200");
+    CHECK(f.s.devices.at[0].alive);
+    bh_nvml_fixture_take(&f, "a100mig");
+    CHECK_EQ(unsetenv("STANDIN_FAIL"), 0);
+    const struct bh_gpu_device *d = &f.s.devices.at[1];
+    CHECK(f.s.devices.at[0].alive && !d->alive && d->up.n == 0 && !d->domain);
+    CHECK_STR(d->trouble, "lost: it fell off the bus; drain the node, then reset the GPU or reboot");
+    CHECK_STR(d->total_bytes.why, "the GPU is lost");
+    CHECK_STR(d->pci, "0000:19:00.0");
+    CHECK_EQ(f.s.paths.n, 0);
+}
+
 TEST(a_gpu_that_may_not_be_opened)
 {
     bh_nvml_fixture_take(&f, "denied");
@@ -119,6 +182,12 @@ TEST(a_library_with_other_structs_is_not_believed)
     bh_nvml_fixture_take(&f, "shortsize");
     CHECK_EQ(f.rc, BH_CONFLICT);
     CHECK(strstr(f.err.msg, "nvmlDeviceGetPciInfo_v3 writes less than 68 bytes"));
+    /* the call that was made is named, not the newest of its kind */
+    CHECK_EQ(setenv("STANDIN_FAIL", "long:1", 1), 0);
+    bh_nvml_fixture_take(&f, "old");
+    CHECK_EQ(unsetenv("STANDIN_FAIL"), 0);
+    CHECK_EQ(f.rc, BH_CONFLICT);
+    CHECK(strstr(f.err.msg, "nvmlDeviceGetPciInfo_v2 writes more than 68 bytes"));
 }
 
 TEST(memory_goes_back)

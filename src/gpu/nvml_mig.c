@@ -60,12 +60,13 @@ static int add_instances(struct reader *r, const struct nvml_gi_profile_v2 *p)
     /* Room for more than any GPU holds; a library that says more than that is not believed. */
     nvml_gpu_instance_t list[LIST] = {0};
     unsigned count = LIST;
-    int status = BH_NVML_CALL(r->n, gi_list, r->gpu, p->id, list, &count);
+    int bad = NVML_OK, status = BH_NVML_CALL(r->n, gi_list, r->gpu, p->id, list, &count);
     for (unsigned i = 0; status == NVML_OK && i < count && i < LIST && list[i]; i++) {
         struct nvml_gpu_instance_info info;
         struct bh_nvml_room room;
         int got = BH_NVML_FILL(r->n, gi_info, &room, &info,
                                offsetof(struct nvml_gpu_instance_info, placement.size), list[i]);
+        bad = bad == NVML_OK ? got : bad;
         if (got != NVML_OK || find_gi(r->d, info.id, BH_NO_ID))
             continue;
         struct bh_gpu_instance *at = add(r, info.id, "no compute instance is made in it");
@@ -76,22 +77,23 @@ static int add_instances(struct reader *r, const struct nvml_gi_profile_v2 *p)
         at->total_bytes = (struct bh_reading){p->memory_mb << 20, NULL};
         at->sm = (struct bh_reading){p->multiprocessor_count, NULL};
     }
-    return status;
+    return status == NVML_OK ? bad : status;
 }
 
-/* Profiles are numbered from 0; those this GPU lacks are refused one by one. Returns why nothing was listed. */
+/* Profiles are numbered from 0; those this GPU lacks are refused one by one. Returns why the list is not whole. */
 static const char *list_instances(struct reader *r)
 {
-    int status = r->n->api.gi_info ? NVML_OK : NVML_FUNCTION_NOT_FOUND;
-    for (unsigned i = 0; status == NVML_OK && i < NVML_GI_PROFILES_MAX; i++) {
+    int bad = r->n->api.gi_info ? NVML_OK : NVML_FUNCTION_NOT_FOUND;
+    for (unsigned i = 0; r->n->api.gi_info && i < NVML_GI_PROFILES_MAX; i++) {
         struct nvml_gi_profile_v2 p = {.version = NVML_GI_PROFILE_V2};
-        int got = BH_NVML_CALL(r->n, gi_profile, r->gpu, i, &p);
-        if (got == NVML_OK)
-            got = add_instances(r, &p);
-        if (got == NVML_NO_PERMISSION || got == NVML_FUNCTION_NOT_FOUND)
-            status = got;
+        int status = BH_NVML_CALL(r->n, gi_profile, r->gpu, i, &p);
+        if (status == NVML_OK)
+            status = add_instances(r, &p);
+        else if (bh_nvml_lacks(status))
+            status = NVML_OK;
+        bad = bad == NVML_OK ? status : bad;
     }
-    return status == NVML_OK ? NULL : bh_nvml_why(&r->s->arena, status);
+    return bad == NVML_OK ? NULL : bh_nvml_why(&r->s->arena, bad);
 }
 
 /* Several compute instances may stand in one GPU instance: each gets a line of its own. */
@@ -111,16 +113,18 @@ static struct bh_gpu_instance *join(struct reader *r, uint32_t gi, uint32_t ci, 
     return at;
 }
 
-static void read_mig_device(struct reader *r, nvml_device_t h, const char *why)
+static int read_mig_device(struct reader *r, nvml_device_t h, const char *why)
 {
     struct bh_arena *a = &r->s->arena;
     unsigned gi = 0, ci = 0;
-    if (BH_NVML_CALL(r->n, gi_id, h, &gi) != NVML_OK || BH_NVML_CALL(r->n, ci_id, h, &ci) != NVML_OK ||
-        find_gi(r->d, gi, ci))
-        return;
+    int status = BH_NVML_CALL(r->n, gi_id, h, &gi);
+    if (status == NVML_OK)
+        status = BH_NVML_CALL(r->n, ci_id, h, &ci);
+    if (status != NVML_OK || find_gi(r->d, gi, ci))
+        return status;
     struct bh_gpu_instance *at = join(r, gi, ci, why);
     char text[TEXT] = {0}, uuid[TEXT] = {0};
-    int status = BH_NVML_CALL(r->n, name, h, text, ASKED);
+    status = BH_NVML_CALL(r->n, name, h, text, ASKED);
     if (status == NVML_OK && !at->profile)
         at->profile = bh_nvml_profile_name(a, text, sizeof(text));
     status = BH_NVML_CALL(r->n, uuid, h, uuid, ASKED);
@@ -136,20 +140,25 @@ static void read_mig_device(struct reader *r, nvml_device_t h, const char *why)
                           offsetof(struct nvml_attributes, multiprocessor_count), h);
     if (status == NVML_OK)
         at->sm = (struct bh_reading){attributes.multiprocessor_count, NULL};
+    return NVML_OK;
 }
 
-static void read_mig_devices(struct reader *r, const char *why)
+/* A place without a device is refused; why: what is known of the instances. Returns why the list is not whole. */
+static const char *read_mig_devices(struct reader *r, const char *why)
 {
     unsigned max = 0;
-    int status = BH_NVML_CALL(r->n, mig_max, r->gpu, &max);
-    if (status != NVML_OK)
-        bh_gpu_note(r->s, "the MIG devices of GPU %u are not known: %s", r->d->index,
-                    bh_nvml_why(&r->s->arena, status));
+    int bad, status = BH_NVML_CALL(r->n, mig_max, r->gpu, &max);
+    bad = status;
     for (unsigned i = 0; status == NVML_OK && i < max && i < DEVICES_MAX; i++) {
         nvml_device_t h = NULL;
-        if (BH_NVML_CALL(r->n, mig_handle, r->gpu, i, &h) == NVML_OK && h)
-            read_mig_device(r, h, why);
+        int got = BH_NVML_CALL(r->n, mig_handle, r->gpu, i, &h);
+        if (got == NVML_OK && h)
+            got = read_mig_device(r, h, why);
+        else if (bh_nvml_lacks(got))
+            got = NVML_OK;
+        bad = bad == NVML_OK ? got : bad;
     }
+    return bad == NVML_OK ? NULL : bh_nvml_why(&r->s->arena, bad);
 }
 
 static struct bh_reading cap_of(const char *minors, int32_t gpu_minor, uint32_t gi, uint32_t ci)
@@ -193,12 +202,17 @@ void bh_nvml_read_mig(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_sn
     int status = BH_NVML_CALL(n, mig_mode, h, &now, &pending);
     d->mig_mode = bh_nvml_reading(&s->arena, status, now);
     d->mig_pending = bh_nvml_reading(&s->arena, status, pending);
+    d->instances_seen = (struct bh_reading){0, bh_nvml_lacks(status) ? NULL : d->mig_mode.why};
     if (status != NVML_OK || now != 1)
         return;
     const char *why = list_instances(&r);
     if (why)
         bh_gpu_note(s, "where the MIG instances of GPU %u lie is not known: %s", d->index, why);
-    read_mig_devices(&r, why);
+    const char *no_devices = read_mig_devices(&r, why);
+    if (no_devices)
+        bh_gpu_note(s, "the MIG devices of GPU %u are not known: %s", d->index, no_devices);
+    why = no_devices ? no_devices : why;
+    d->instances_seen = (struct bh_reading){why ? 0 : d->instances.n, why};
     read_caps(d);
     if (d->instances.n)
         qsort(d->instances.at, d->instances.n, sizeof(*d->instances.at), by_place);

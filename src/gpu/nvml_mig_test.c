@@ -64,6 +64,34 @@ TEST(without_permission_the_devices_are_still_seen)
               "where the MIG instances of GPU 0 lie is not known: not permitted; try as root");
 }
 
+static void take_with(const char *fail)
+{
+    if (setenv("STANDIN_FAIL", fail, 1) == 0)
+        bh_nvml_fixture_take(&f, "a100mig");
+    (void)unsetenv("STANDIN_FAIL");
+}
+
+/* An instance is without a device only where all devices could be asked for. */
+TEST(a_list_that_is_not_whole_says_so)
+{
+    bh_nvml_fixture_take(&f, "a100mig");
+    CHECK(!f.s.devices.at[0].instances_seen.why && f.s.devices.at[0].instances_seen.v == 4);
+    CHECK(!f.s.devices.at[1].instances_seen.why && f.s.devices.at[1].instances_seen.v == 0);
+    static const char *const calls[] = {"mig_max:999", "mig_handle:999", "gi_list:999", "mig_mode:999"};
+    for (size_t i = 0; i < BH_COUNT_OF(calls); i++) {
+        take_with(calls[i]);
+        CHECK_STR(f.s.devices.at[0].instances_seen.why, "the driver answered with error 999");
+        CHECK_EQ(f.s.devices.at[0].processes.n, 3);
+    }
+    take_with("mig_max:999");
+    CHECK_STR(f.s.notes.at[0], "the MIG devices of GPU 0 are not known: the driver answered with error 999");
+    take_with("gi_list:999");
+    CHECK_STR(f.s.notes.at[0],
+              "where the MIG instances of GPU 0 lie is not known: the driver answered with error 999");
+    take_with("mig_mode:3"); /* a GPU without MIG has no instances, and that is known */
+    CHECK(!f.s.devices.at[0].instances_seen.why && f.s.devices.at[0].instances.n == 0);
+}
+
 TEST(all_goes_back)
 {
     bh_gpu_snapshot_fini(&f.s);

@@ -92,7 +92,9 @@ static int fill(list_call call, nvml_device_t h, uint8_t **ret, unsigned *ret_n)
 {
     unsigned n = 0;
     int status = call ? call(h, &n, NULL) : (int)NVML_FUNCTION_NOT_FOUND;
-    for (int i = 0; i < TRIES && n <= ENTRIES_MAX; i++) {
+    for (int i = 0; i < TRIES; i++) {
+        if ((status == NVML_OK || status == NVML_INSUFFICIENT_SIZE) && n > ENTRIES_MAX)
+            return NVML_INSUFFICIENT_SIZE; /* no machine has so many */
         if (status != NVML_INSUFFICIENT_SIZE && (status != NVML_OK || n == 0 || *ret))
             break;
         unsigned room = n + SPARE;
@@ -107,22 +109,29 @@ static int fill(list_call call, nvml_device_t h, uint8_t **ret, unsigned *ret_n)
     return status;
 }
 
-/* optional: a GPU may have no such list at all, and is then known to have none of that kind. */
-static void read_list(list_call call, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d,
-                      const char *kind, bool optional)
+struct list {
+    list_call call;
+    const char *name, *kind;
+    bool optional; /* a GPU or a driver may have no such list at all, and then has none of that kind */
+};
+
+static void read_list(const struct bh_nvml *nvml, nvml_device_t h, struct bh_arena *a,
+                      struct bh_gpu_device *d, const struct list *l)
 {
     BH_AUTOFREE uint8_t *entries = NULL;
     unsigned n = 0;
-    int status = fill(call, h, &entries, &n);
+    bh_gpu_asking(l->name);
+    int status = bh_nvml_hear(nvml, fill(l->call, h, &entries, &n));
+    bool has_none = l->optional && (status == NVML_NOT_SUPPORTED || status == NVML_FUNCTION_NOT_FOUND);
     size_t stride = n ? stride_of(entries, n) : 0;
     if (n && !stride)
         d->processes_seen = (struct bh_reading){0, "the driver lists processes in an unknown layout"};
     else if (status == NVML_INSUFFICIENT_SIZE)
         d->processes_seen = (struct bh_reading){0, "the driver's process count makes no sense"};
-    else if (status != NVML_OK && (!optional || status == NVML_NO_PERMISSION))
+    else if (status != NVML_OK && !has_none)
         d->processes_seen = bh_nvml_reading(a, status, 0);
     for (unsigned i = 0; stride && i < n; i++)
-        add(a, d, entries + i * stride, stride, kind);
+        add(a, d, entries + i * stride, stride, l->kind);
 }
 
 /* ---- how busy each keeps it ---- */
@@ -168,7 +177,7 @@ static int ask_use(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_devic
         count = room;
         status = BH_NVML_CALL(n, process_use, h, (struct nvml_process_sample *)samples, &count, 0);
         if (!is_untouched(samples + bytes, SAMPLE_BYTES))
-            *n->misfit = (struct bh_nvml_misfit){bh_nvml_names.process_use, SAMPLE_BYTES, false};
+            n->heard->misfit = (struct bh_nvml_misfit){n->names.process_use, SAMPLE_BYTES, false};
         else if (status == NVML_OK && count <= room)
             note_samples(d, samples, count);
     }
@@ -197,12 +206,13 @@ static void read_use(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *
 void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
                             struct bh_gpu_device *d)
 {
-    bh_gpu_asking(bh_nvml_names.compute_processes);
-    read_list(n->api.compute_processes, h, a, d, "compute", false);
-    bh_gpu_asking(bh_nvml_names.graphics_processes);
-    read_list(n->api.graphics_processes, h, a, d, "graphics", true);
-    bh_gpu_asking(bh_nvml_names.mps_processes);
-    read_list(n->api.mps_processes, h, a, d, "mps", true);
+    const struct list lists[] = {
+        {n->api.compute_processes, n->names.compute_processes, "compute", false},
+        {n->api.graphics_processes, n->names.graphics_processes, "graphics", true},
+        {n->api.mps_processes, n->names.mps_processes, "mps", true},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(lists); i++)
+        read_list(n, h, a, d, &lists[i]);
     d->processes_seen.v = d->processes_seen.why ? 0 : d->processes.n;
     read_use(n, h, a, d);
 }

@@ -76,6 +76,27 @@ TEST(a_list_that_may_not_be_had_says_why)
     CHECK_EQ(f.s.devices.at[0].processes.n, 0);
 }
 
+static const char *seen_with(const char *fail)
+{
+    if (setenv("STANDIN_FAIL", fail, 1) < 0)
+        return "no room in the environment";
+    bh_nvml_fixture_take(&f, "h200");
+    (void)unsetenv("STANDIN_FAIL");
+    const char *why = f.s.devices.n ? f.s.devices.at[0].processes_seen.why : "no GPU";
+    return why ? why : "";
+}
+
+/* Only a list that does not exist is an empty one. */
+TEST(any_list_that_fails_leaves_the_processes_unknown)
+{
+    CHECK_STR(seen_with("graphics:3"), "");
+    CHECK_STR(seen_with("graphics:13"), "");
+    CHECK_STR(seen_with("graphics:999"), "the driver answered with error 999");
+    CHECK_STR(seen_with("graphics:4"), "not permitted; try as root");
+    CHECK_STR(seen_with("graphics:2"), "refused by the driver as a wrong argument");
+    CHECK_STR(seen_with("graphics_count:70000"), "the driver's process count makes no sense");
+}
+
 TEST(a_count_past_the_room_is_not_believed)
 {
     bh_nvml_fixture_take(&f, "liar");

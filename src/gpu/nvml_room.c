@@ -33,8 +33,8 @@ int bh_nvml_room_take(const struct bh_nvml *n, const char *call, int status, con
     bool is_long = !is_marked(r, size, sizeof(r->at));
     bool is_short = status == NVML_OK && must < size && is_marked(r, must, must + sizeof(uint32_t));
     if (is_long || is_short) {
-        if (!n->misfit->call)
-            *n->misfit = (struct bh_nvml_misfit){call, size, !is_long};
+        if (!n->heard->misfit.call)
+            n->heard->misfit = (struct bh_nvml_misfit){call, size, !is_long};
         return NVML_UNKNOWN;
     }
     if (status == NVML_OK)
@@ -44,7 +44,7 @@ int bh_nvml_room_take(const struct bh_nvml *n, const char *call, int status, con
 
 int bh_nvml_fits(const struct bh_nvml *n, struct bh_err *err)
 {
-    const struct bh_nvml_misfit *m = n->misfit;
+    const struct bh_nvml_misfit *m = &n->heard->misfit;
     if (!m->call)
         return BH_OK;
     return bh_fail(

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gpu/text.h"
 
+#include "base/mem.h"
 #include "base/str.h"
 
+#include <stdint.h>
 #include <string.h>
+
+/* Signs that are not seen, break a line or turn it around: with them two names look like one. */
+static const struct {
+    uint32_t first, last;
+} unseen[] = {
+    {0x80, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e}, {0x200b, 0x200f},
+    {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+};
 
 /* The length of what may stand at s as it is; 0: it may not. */
 static size_t printable(const char *s)
@@ -12,13 +22,12 @@ static size_t printable(const char *s)
     size_t n = bh_utf8_len(u);
     if (n == 1)
         return u[0] >= 0x20 && u[0] != 0x7f;
-    /* U+0080..009F are controls, U+2028..202E and U+2066..2069 break or turn lines, U+200B..200F are not seen */
-    if (n == 2 && u[0] == 0xc2 && u[1] < 0xa0)
-        return 0;
-    if (n == 3 && u[0] == 0xe2 &&
-        ((u[1] == 0x80 && ((u[2] >= 0x8b && u[2] <= 0x8f) || (u[2] >= 0xa8 && u[2] <= 0xae))) ||
-         (u[1] == 0x81 && u[2] >= 0xa6 && u[2] <= 0xa9)))
-        return 0;
+    uint32_t c = n ? u[0] & 0x7fu >> n : 0;
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | (u[i] & 0x3f);
+    for (size_t i = 0; i < BH_COUNT_OF(unseen); i++)
+        if (c >= unseen[i].first && c <= unseen[i].last)
+            return 0;
     return n;
 }
 

@@ -22,7 +22,18 @@ TEST(text_is_made_fit_for_a_line)
         {"\xff\xfe", 96, "??"},
         {"a\xc2\x9b", 96, "a??"},          /* a control of one byte, in UTF-8 */
         {"a\xe2\x80\xae z", 96, "a??? z"}, /* turns the line around */
-        {"\xe2\x82\xac", 2, "??"},         /* the buffer ends within a sign */
+        {"a\xd8\x9c"
+         "b",
+         96, "a??b"},                    /* U+061C */
+        {"a\xe1\xa0\x8e", 96, "a???"},   /* U+180E */
+        {"a\xe2\x81\xa0z", 96, "a???z"}, /* U+2060 */
+        {"a\xe2\x81\xa4z", 96, "a???z"}, /* U+2064 */
+        {"\xef\xbb\xbf"
+         "A30",
+         96, "???A30"},                   /* U+FEFF */
+        {"\xf3\xa0\x81\x81", 96, "????"}, /* U+E0041 */
+        {"\xe2\x82\xac\xf0\x9f\x98\x80", 96, "\xe2\x82\xac\xf0\x9f\x98\x80"},
+        {"\xe2\x82\xac", 2, "??"}, /* the buffer ends within a sign */
     };
     for (size_t i = 0; i < BH_COUNT_OF(table); i++) {
         struct bh_arena a = {0};

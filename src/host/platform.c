@@ -136,6 +136,8 @@ static bool has_entries(const char *path)
     return found;
 }
 
+static const char unplaced[] = "the PCI address of a GPU is not known";
+
 static void read_iommu(struct bh_platform *p, const char *const *gpus, size_t n)
 {
     char path[BH_SYSPATH_MAX];
@@ -147,8 +149,13 @@ static void read_iommu(struct bh_platform *p, const char *const *gpus, size_t n)
         p->iommu = (struct bh_platform_fact){BH_KNOWN_NO, "the kernel has no IOMMU groups"};
         return;
     }
-    p->iommu.known = BH_KNOWN_YES;
-    for (size_t i = 0; i < n; i++) {
+    p->iommu = n ? (struct bh_platform_fact){BH_KNOWN_YES, NULL}
+                 : (struct bh_platform_fact){BH_KNOWN_NOT, "no GPU whose group could be looked at"};
+    for (size_t i = 0; i < n && p->iommu.known != BH_KNOWN_NO; i++) {
+        if (!gpus[i]) {
+            p->iommu = (struct bh_platform_fact){BH_KNOWN_NOT, unplaced};
+            continue;
+        }
         (void)snprintf(path, sizeof(path), PCI_DEVICES "%.60s/iommu_group", gpus[i]);
         if (!bh_sysfile_exists(path))
             p->iommu = (struct bh_platform_fact){
@@ -218,7 +225,8 @@ static void read_acs(struct bh_platform *p, const char *const *gpus, size_t n)
         n ? (struct bh_platform_fact){BH_KNOWN_YES, NULL}
           : (struct bh_platform_fact){BH_KNOWN_NOT, "no GPU whose way to the processor could be looked at"};
     for (size_t i = 0; i < n; i++) {
-        struct bh_platform_fact one = gpu_acs(p, gpus[i]);
+        struct bh_platform_fact one =
+            gpus[i] ? gpu_acs(p, gpus[i]) : (struct bh_platform_fact){BH_KNOWN_NOT, unplaced};
         if (one.known == BH_KNOWN_NO || (one.known == BH_KNOWN_NOT && p->acs.known == BH_KNOWN_YES))
             p->acs = one;
     }

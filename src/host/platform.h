@@ -35,7 +35,10 @@ struct bh_platform {
     BH_VEC(struct bh_platform_param) params;
 };
 
-/* gpus: PCI addresses as sysfs spells them (`0000:18:00.0`); IOMMU and ACS are judged on their way to the processor. */
+/*
+ * gpus: PCI addresses as sysfs spells them (`0000:18:00.0`), NULL for a GPU whose address is not known; IOMMU and ACS
+ * are judged on their way to the processor, and are unknown where there is one that could not be looked at.
+ */
 void bh_platform_read(struct bh_platform *ret, const char *const *gpus, size_t n_gpus);
 void bh_platform_fini(struct bh_platform *p);
 

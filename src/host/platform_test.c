@@ -119,6 +119,24 @@ TEST(a_machine_in_full)
     CHECK_EQ(p.acs.known, BH_KNOWN_YES);
 }
 
+TEST(a_gpu_nobody_looked_at_is_not_in_order)
+{
+    const char *const one_unknown[] = {"0000:18:00.0", NULL}, *const other[] = {NULL, "0000:19:00.0"};
+    bh_platform_fini(&p);
+    bh_platform_read(&p, NULL, 0);
+    CHECK(p.iommu.known == BH_KNOWN_NOT && p.acs.known == BH_KNOWN_NOT);
+    CHECK_STR(p.iommu.why, "no GPU whose group could be looked at");
+    bh_platform_fini(&p);
+    bh_platform_read(&p, one_unknown, 2);
+    CHECK(p.iommu.known == BH_KNOWN_NOT && p.acs.known == BH_KNOWN_NOT);
+    CHECK_STR(p.iommu.why, "the PCI address of a GPU is not known");
+    CHECK_STR(p.acs.why, "the PCI address of a GPU is not known");
+    bh_platform_fini(&p);
+    bh_platform_read(&p, other, 2); /* a no is a no, whatever else is unknown */
+    CHECK_EQ(p.iommu.known, BH_KNOWN_NO);
+    CHECK_STR(p.iommu.why, "GPU 0000:19:00.0 is in no IOMMU group");
+}
+
 TEST(a_no_says_what_made_it)
 {
     char at[BH_SYSPATH_MAX];

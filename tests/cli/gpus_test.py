@@ -132,8 +132,34 @@ def test_export_says_what_it_knows_and_why_not_the_rest():
                  'fabric: abababababababababababababababab.7, mig: {enabled: false}}'):
         assert line in text.splitlines(), f'{line}\n{text}'
     assert 'ResmanDebugLevel' not in text and '\n    acs:' not in text and '\n    iommu:' not in text
-    has(scene('h100x8', 'fleet', 'export', '--name', 'a b').out, '  - name: a-b\n')
+    write('m/proc/sys/kernel/hostname', 'gpu 01\n')
+    text = scene('h200', 'fleet', 'export', root=os.path.abspath('m')).out
+    has(text, '  - name: gpu-01\n')
+    has(text, "    # name: not the host's own, which a fleet file does not take; --name sets it\n")
     has(scene('h100x8', 'fleet', 'export', '--name', 'n1').out, 'fabric: n1-nvl-0')
+
+
+def test_a_name_is_one_that_lint_takes():
+    for name in ('a b', 'x' * 201, '', 'k\u00f6ln', 'a\nb'):
+        r = scene('h100x8', 'fleet', 'export', '--name', name)
+        same((r.rc, r.out, r.err.count('\n')), (2, '', 1), repr(r))
+        has(r.err, '--name takes up to 200 letters, digits, `.`, `_` and `-`, as a fleet file does, not ')
+    write('p.yaml', GOOD.replace('model: H200', 'model: H100'))
+    same(scene('h100x8', 'fleet', 'export', '--name', 'x' * 200, '--out', 'long.yaml').rc, 0)
+    lint = run('lint', '-o', 'json', 'p.yaml', '--fleet', 'long.yaml')
+    assert lint.rc in (0, 1), repr(lint)
+
+
+def test_a_gpu_nobody_looked_at_has_no_iommu():
+    root = machine()
+    write('m/sys/kernel/iommu_groups/7/type', 'DMA\n')
+    for i in range(8):
+        write(f'm/sys/bus/pci/devices/0000:{0x18 + i:02x}:00.0/iommu_group', '')
+    has(scene('h100x8', 'fleet', 'export', root=root).out, '\n    iommu: true\n')
+    for name in ('lost', 'none'):
+        text = scene(name, 'fleet', 'export', root=root).out
+        has(text, '    # iommu: not known: ')
+        assert '\n    iommu:' not in text and '\n    acs:' not in text, text
 
 
 def test_wrong_use():

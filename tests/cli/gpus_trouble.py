@@ -28,7 +28,7 @@ def refused(library, rc, words, **env):
 def test_libraries_that_cannot_be_used():
     for name, rc, words in (
             ('missing', 4, 'no NVIDIA driver library on this machine: looked for .*missing.so; install the NVIDIA driver, or'),
-            ('unloaded', 4, 'the NVIDIA kernel driver is not loaded; load it with: modprobe nvidia'),
+            ('unloaded', 4, 'simulated: the NVIDIA kernel driver is not loaded; load it with: modprobe nvidia'),
             ('mismatch', 5, 'and the loaded kernel driver are of different versions; reload the driver or reboot'),
             ('forbidden', 3, 'no permission to ask the NVIDIA driver; run as a user who may open /dev/nvidiactl'),
             ('uninit', 70, 'does not start: error 1'),
@@ -38,8 +38,37 @@ def test_libraries_that_cannot_be_used():
     refused('libc.so.6', 4, 'libc.so.6 is no NVIDIA driver library that can be used: it cannot list GPUs')
 
 
+def test_simulated_is_said_of_failures_too():
+    for name in ('unloaded', 'mismatch', 'forbidden', 'uninit', 'longsize', 'crash'):
+        refused(str(STANDINS / f'{name}.so'), {'unloaded': 4, 'mismatch': 5, 'forbidden': 3, 'longsize': 5}.get(name, 70),
+                '(^|: )simulated: ')
+    refused(str(STANDINS / 'h200.so'), 4, 'simulated: the NVIDIA kernel driver is not loaded', STANDIN_FAIL='count:9')
+    refused(str(STANDINS / 'missing.so'), 4, 'simulated: no NVIDIA driver library', BULKHEAD_SIM='/nowhere')
+
+
+def test_what_stands_in_the_librarys_place():
+    refused(os.path.abspath('.'), 70, 'is there and cannot be loaded: it is a folder; install the driver again')
+    refused(os.path.abspath(write('t.so', 'INPUT( x )')), 70, 'is there and cannot be loaded: ')
+    os.mkfifo('p.so')
+    refused(os.path.abspath('p.so'), 70, 'is there and cannot be loaded: it is no file')
+
+
+def test_tenants_are_seen_when_slices_cannot_be_listed():
+    for pid in (101, 202, 303):
+        write(f'm/proc/{pid}/comm', 'work\n')
+    has(scene('a100mig', 'gpus', root='m').out, ' unused  -\n')
+    for fail in ('mig_max:999', 'mig_handle:999', 'mig_mode:999'):
+        r = scene('a100mig', 'gpus', root='m', STANDIN_FAIL=fail)
+        same((r.rc, r.err), (0, ''), repr(r))
+        own = next(x for x in r.out.splitlines() if x.startswith('0 '))
+        assert all(f'{pid}(' in own for pid in (101, 202, 303)), r.out
+        assert 'unused' not in r.out, r.out
+        doc = json.loads(scene('a100mig', 'gpus', '-o', 'json', root='m', STANDIN_FAIL=fail).out)
+        same(doc['gpus'][0]['unknown']['instanceCount'], 'the driver answered with error 999')
+
+
 def test_a_driver_that_hangs_is_given_up():
-    refused(str(STANDINS / 'slow.so'), 7, 'the driver has not answered for 1 s; it was asked for nvmlDeviceGetTemperature of '
+    refused(str(STANDINS / 'slow.so'), 7, 'simulated: the driver has not answered for 1 s; it was asked for nvmlDeviceGetTemperature of '
             r'GPU 2 \(BULKHEAD_GPU_TIMEOUT sets how long to wait\)', BULKHEAD_GPU_TIMEOUT='1')
     refused(str(STANDINS / 'h200.so'), 2, "BULKHEAD_GPU_TIMEOUT takes seconds from 1 to 3600, not 'soon'",
             BULKHEAD_GPU_TIMEOUT='soon')
@@ -102,6 +131,8 @@ def test_amd_alone():
               '      partition compute SPX (of SPX, DPX, QPX, CPX), memory NPS1 (of NPS1, NPS4), isolation off\n')
     has(tree, 'xGMI domain xgmi-8675309: GPU 0 1\n')
     doc = json.loads(scene('missing', 'gpus', '-o', 'json', root='m').out)
+    same((doc['confidential']['enabled'], doc['confidential']['unknown']['enabled'], doc['gpus'][0]['fabricHealth']),
+         (None, 'no NVIDIA driver was asked', None))
     same((doc['gpus'][1]['vendor'], doc['gpus'][1]['uuid'], doc['paths'][0]['directLinks']), ('amd', 'GPU-1f8b2c3d4e5f6026', 4))
 
 

@@ -4,12 +4,14 @@
  *
  * Built once per scene (-DSCENE=...), for tests only. It answers as the vendor's library does: statuses,
  * version words, count-then-fill. Some scenes are broken on purpose. It exports `bulkhead_simulated`, so that
- * whatever shows its GPUs says that they are simulated.
+ * whatever shows its GPUs says that they are simulated. STANDIN_FAIL=call:status, where a call asks for it, makes
+ * that one call answer so.
  */
 #include "gpu/abi/nvml.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,6 +78,25 @@ static const struct scene *scene(void)
     return SCENE == H200 || SCENE == STRIDE32 || SCENE == STRIDE16 ? &h200 : &h100;
 }
 
+/* What STANDIN_FAIL says this call shall answer; NVML_OK: nothing. */
+static int told(const char *call)
+{
+    const char *fail = getenv("STANDIN_FAIL");
+    size_t n = strlen(call);
+    int status = 0;
+    if (!fail || strncmp(fail, call, n) != 0 || fail[n] != ':')
+        return NVML_OK;
+    for (const char *c = fail + n + 1; *c >= '0' && *c <= '9'; c++)
+        status = status * 10 + (*c - '0');
+    return status;
+}
+#define FAIL_IF_TOLD(call)      \
+    do {                        \
+        int told_ = told(call); \
+        if (told_ != NVML_OK)   \
+            return told_;       \
+    } while (0)
+
 static unsigned n_gpus(void)
 {
     return SCENE == NONE ? 0 : SCENE == MANY ? 64 : SCENE == LIAR || SCENE == ODD ? 2 : scene()->n;
@@ -97,6 +118,7 @@ API(nvmlInit_v2, void)
 
 API(nvmlDeviceGetCount_v2, unsigned *count)
 {
+    FAIL_IF_TOLD("count");
     *count = SCENE == LIAR ? 5 : SCENE == ODD ? 4000000000u : n_gpus();
     return SCENE == UNINIT ? NVML_UNINITIALIZED : NVML_OK;
 }
@@ -217,7 +239,7 @@ static int pci(struct nvml_pci_info *p, uint32_t domain, uint32_t bus, uint32_t 
 /* LONGSIZE, SHORTSIZE: a library that has another struct in mind. */
 static int gpu_pci(const struct nvml_device *d, struct nvml_pci_info *p)
 {
-    if (SCENE == LONGSIZE)
+    if (SCENE == LONGSIZE || told("long"))
         memset(p, 0, sizeof(*p) + 32);
     if (SCENE == SHORTSIZE) {
         memset(p->bus_id_legacy, 0, sizeof(p->bus_id_legacy));
@@ -316,6 +338,8 @@ API(nvmlDeviceGetTemperature, struct nvml_device *d, unsigned sensor, unsigned *
 
 API(nvmlDeviceGetPowerUsage, struct nvml_device *d, unsigned *v)
 {
+    if (d->index == 1)
+        FAIL_IF_TOLD("power_of_1");
     *v = 70000 + d->index;
     return NVML_OK;
 }
@@ -346,18 +370,21 @@ API(nvmlDeviceGetCurrentClocksThrottleReasons, struct nvml_device *d, unsigned l
 
 API(nvmlDeviceGetMigMode, struct nvml_device *d, unsigned *now, unsigned *pending)
 {
+    FAIL_IF_TOLD("mig_mode");
     *now = *pending = (SCENE == A100MIG || SCENE == DENIED) && d->index == 0;
     return NVML_OK;
 }
 
 API(nvmlDeviceGetMaxMigDeviceCount, struct nvml_device *d, unsigned *max)
 {
+    FAIL_IF_TOLD("mig_max");
     *max = d->mig ? 0 : 7;
     return NVML_OK;
 }
 
 API(nvmlDeviceGetMigDeviceHandleByIndex, struct nvml_device *d, unsigned index, struct nvml_device **ret)
 {
+    FAIL_IF_TOLD("mig_handle");
     if (d->mig || index >= 3)
         return NVML_NOT_FOUND;
     *ret = &migs[index];
@@ -399,6 +426,7 @@ API(nvmlDeviceGetGpuInstanceProfileInfoV, struct nvml_device *d, unsigned i, str
 API(nvmlDeviceGetGpuInstances, struct nvml_device *d, unsigned profile, struct nvml_gpu_instance **list,
     unsigned *count)
 {
+    FAIL_IF_TOLD("gi_list");
     if (SCENE == DENIED)
         return NVML_NO_PERMISSION;
     *count = 0;
@@ -459,6 +487,7 @@ API(nvmlDeviceGetGpuFabricInfoV, struct nvml_device *d, struct nvml_fabric_v3 *f
     if (SCENE == H200 && f->version != NVML_FABRIC_V2)
         return NVML_ARGUMENT_VERSION; /* a library that knows v2 only */
     f->state = NVML_FABRIC_COMPLETED;
+    f->status = d->index == 1 ? (uint32_t)told("fabric_status_of_1") : NVML_OK;
     f->health_mask = SCENE == H100X8 && d->index == 6 ? 0x11a9 : 0x11aa; /* less bandwidth; all well */
     if (SCENE == H200)
         memset(f->cluster_uuid, 0xab, sizeof(f->cluster_uuid));
@@ -504,8 +533,8 @@ API(nvmlDeviceGetComputeRunningProcesses_v3, struct nvml_device *d, unsigned *co
 API(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nvml_device *d, unsigned *count, void *out)
 {
     (void)d, (void)out;
-    *count = 0;
-    return NVML_OK;
+    *count = (unsigned)told("graphics_count");
+    return told("graphics");
 }
 #endif
 

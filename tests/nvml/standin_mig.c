@@ -53,7 +53,7 @@ static const struct {
 
 static struct nvml_device gpu;
 static struct nvml_gpu_instance gis[GIS];
-static int mode = 1, pending = 1, activation, pids, capable = 1;
+static int mode = 1, pending = 1, activation, pids, capable = 1, stuck;
 static char fail_call[64];
 static int fail_after, fail_status;
 
@@ -62,6 +62,13 @@ const int bulkhead_simulated = 1;
 
 void standin_fail(const char *call, int after, int status);
 void standin_set(const char *what, int v);
+int standin_left(void);
+
+/* Is a refusal still waiting for its call? */
+int standin_left(void)
+{
+    return fail_call[0] != '\0';
+}
 
 /* The call after `after` more of its kind answers with status, and every one behind it. */
 void standin_fail(const char *call, int after, int status)
@@ -76,11 +83,8 @@ void standin_set(const char *what, int v)
     static const struct {
         const char *name;
         int *at;
-    } table[] = {{"mode", &mode},
-                 {"pending", &pending},
-                 {"activation", &activation},
-                 {"pids", &pids},
-                 {"capable", &capable}};
+    } table[] = {{"mode", &mode}, {"pending", &pending}, {"activation", &activation},
+                 {"pids", &pids}, {"capable", &capable}, {"stuck", &stuck}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].name, what) == 0)
             *table[i].at = v;
@@ -143,7 +147,7 @@ API(nvmlDeviceGetMigMode, struct nvml_device *d, unsigned *now, unsigned *next)
     (void)d;
     *now = (unsigned)mode;
     *next = (unsigned)pending;
-    return capable ? NVML_OK : NVML_NOT_SUPPORTED;
+    return capable ? refused("mig_mode") : NVML_NOT_SUPPORTED;
 }
 
 API(nvmlDeviceSetMigMode, struct nvml_device *d, unsigned wanted, int *status)
@@ -152,11 +156,14 @@ API(nvmlDeviceSetMigMode, struct nvml_device *d, unsigned wanted, int *status)
     for (int i = 0; i < GIS; i++)
         if (gis[i].made)
             return NVML_IN_USE;
+    int status_of_call = refused("set_mode");
+    if (status_of_call != NVML_OK || stuck)
+        return status_of_call;
     pending = (int)wanted;
     *status = activation;
     if (activation == NVML_OK)
         mode = pending;
-    return refused("set_mode");
+    return NVML_OK;
 }
 
 static int profile_of(uint32_t id)
@@ -171,8 +178,9 @@ API(nvmlDeviceGetGpuInstanceProfileInfoV, struct nvml_device *d, unsigned number
     struct nvml_gi_profile_v2 *p)
 {
     (void)d;
-    if (p->version != NVML_GI_PROFILE_V2)
-        return NVML_ARGUMENT_VERSION;
+    int status = refused("gi_profile");
+    if (status != NVML_OK || p->version != NVML_GI_PROFILE_V2)
+        return status != NVML_OK ? status : NVML_ARGUMENT_VERSION;
     for (size_t i = 0; i < COUNT(profiles); i++)
         if (profiles[i].number == number) {
             p->id = profiles[i].id;
@@ -189,7 +197,9 @@ API(nvmlDeviceGetGpuInstancePossiblePlacements_v2, struct nvml_device *d, unsign
     struct nvml_placement *list, unsigned *count)
 {
     (void)d;
-    int p = profile_of(id);
+    int p = profile_of(id), status = refused("gi_places");
+    if (status != NVML_OK)
+        return status;
     if (p < 0 || *count < profiles[p].n_starts)
         return p < 0 ? NVML_INVALID_ARGUMENT : NVML_INSUFFICIENT_SIZE;
     *count = profiles[p].n_starts;
@@ -249,8 +259,10 @@ API(nvmlDeviceGetGpuInstances, struct nvml_device *d, unsigned id, struct nvml_g
 
 API(nvmlGpuInstanceGetInfo, struct nvml_gpu_instance *gi, struct nvml_gpu_instance_info *info)
 {
-    *info = (struct nvml_gpu_instance_info){&gpu, gi->id, gi->profile, gi->at};
-    return NVML_OK;
+    int status = refused("gi_info");
+    if (status == NVML_OK)
+        *info = (struct nvml_gpu_instance_info){&gpu, gi->id, gi->profile, gi->at};
+    return status;
 }
 
 API(nvmlGpuInstanceDestroy, struct nvml_gpu_instance *gi)
@@ -266,7 +278,9 @@ API(nvmlGpuInstanceDestroy, struct nvml_gpu_instance *gi)
 API(nvmlGpuInstanceGetComputeInstanceProfileInfoV, struct nvml_gpu_instance *gi, unsigned number,
     unsigned engines, struct nvml_ci_profile_v2 *p)
 {
-    int of = profile_of(gi->profile);
+    int of = profile_of(gi->profile), status = refused("ci_profile");
+    if (status != NVML_OK)
+        return status;
     if (engines != 0 || p->version != NVML_CI_PROFILE_V2)
         return NVML_ARGUMENT_VERSION;
     for (size_t i = 0; i < COUNT(ci_profiles); i++)
@@ -321,13 +335,15 @@ API(nvmlGpuInstanceGetComputeInstances, struct nvml_gpu_instance *gi, unsigned p
     for (int i = 0; i < CIS; i++)
         if (gi->cis[i].made && gi->cis[i].profile == profile)
             list[(*count)++] = &gi->cis[i];
-    return NVML_OK;
+    return refused("ci_list");
 }
 
 API(nvmlComputeInstanceGetInfo_v2, struct nvml_compute_instance *ci, struct nvml_compute_instance_info *info)
 {
-    *info = (struct nvml_compute_instance_info){&gpu, ci->gi, ci->id, ci->profile, ci->at};
-    return NVML_OK;
+    int status = refused("ci_info");
+    if (status == NVML_OK)
+        *info = (struct nvml_compute_instance_info){&gpu, ci->gi, ci->id, ci->profile, ci->at};
+    return status;
 }
 
 API(nvmlComputeInstanceDestroy, struct nvml_compute_instance *ci)
@@ -335,6 +351,13 @@ API(nvmlComputeInstanceDestroy, struct nvml_compute_instance *ci)
     int status = refused("ci_destroy");
     ci->made = status != NVML_OK;
     return status;
+}
+
+API(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct nvml_device *d, unsigned *count, void *out)
+{
+    (void)d, (void)out;
+    *count = 0;
+    return refused("mps");
 }
 
 API(nvmlDeviceGetComputeRunningProcesses_v3, struct nvml_device *d, unsigned *count, void *out)
