@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idmap.c - look-up by handle in constant time, whatever handles a tenant picks. */
+/* idmap.c - look-up by handle in constant time, whatever handles are picked without knowing the seed. */
 #include "base/idmap.h"
 
 #include "base/mem.h"

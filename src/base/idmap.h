@@ -2,7 +2,8 @@
 /*
  * idmap.h - from a 64-bit key to a slot number, with removal.
  *
- * Handles are chosen by tenants, so keys are mixed with a seed before they pick a place; nothing walks a map in its own
+ * Handles are chosen by tenants, so keys are mixed with a seed before they pick a place. Only a seed that a tenant cannot
+ * know keeps it from choosing keys that fall together: whoever serves tenants draws one. Nothing walks a map in its own
  * order, so the seed never changes an answer. Open addressing, linear probing, at most half full.
  */
 #ifndef BH_BASE_IDMAP_H

@@ -26,6 +26,12 @@ static int run(struct bh_cli *cli)
         return bh_cli_fail(cli, &err);
     }
     bh_doctor_gather(&g, day);
+    if (!g.facts.gpus &&
+        g.facts.gpus_err.code == BH_USAGE) { /* a variable of the caller's, and no fault of the node */
+        err = g.facts.gpus_err;
+        bh_doctor_gathered_fini(&g);
+        return bh_cli_fail(cli, &err);
+    }
     bh_doctor_judge(&d, &g.facts);
     if (bh_cli_wants(cli, OPT_OUTPUT, "json")) {
         bh_doctor_json(&cli->out, &d);

@@ -178,6 +178,30 @@ const char *bh_doctor_gpus(struct bh_doctor *d, bh_gpu_question *asks, size_t *r
     return text;
 }
 
+const char *bh_doctor_simulated(const struct bh_doctor *d)
+{
+    const struct bh_gpu_snapshot *s = d->f->gpus;
+    if (s && s->simulated)
+        return s->library ? s->library : "a stand-in";
+    return d->f->stand_in;
+}
+
+bool bh_doctor_amd_alone(const struct bh_doctor *d)
+{
+    return !d->f->gpus && d->f->gpus_err.code == BH_NOT_FOUND && d->f->amd && d->f->amd->devices.n;
+}
+
+/* bh_nvml_why's words: a reading keeps no status. */
+bool bh_reading_lacks(struct bh_reading r)
+{
+    return r.why && bh_str_eq(r.why, "not supported by this GPU");
+}
+
+bool bh_reading_blind(struct bh_reading r)
+{
+    return r.why && !bh_reading_lacks(r);
+}
+
 const char *bh_doctor_param(const struct bh_doctor *d, const char *key)
 {
     const struct bh_platform *p = d->f->platform;

@@ -44,8 +44,11 @@ enum bh_mode {
 enum { BH_N_MODES = 9, BH_CHECK_RULES_MAX = 2 };
 
 struct bh_doctor_facts {
-    const struct bh_gpu_snapshot *gpus; /* NULL: the driver gave none */
+    const struct bh_gpu_snapshot *gpus; /* NVIDIA's; NULL: the driver gave none */
     struct bh_err gpus_err;             /* why */
+    const struct bh_gpu_snapshot *amd;  /* AMD's, of which nothing is promised; NULL: none seen */
+    struct bh_err amd_err;              /* why */
+    const char *stand_in; /* what is simulated where no simulated GPU says so itself; NULL: nothing */
     const struct bh_platform *platform;
     const struct bh_node *node;
     const struct bh_probes *probes;
@@ -107,7 +110,7 @@ int bh_doctor_exit(const struct bh_doctor *d);
 /* Facts of this machine, or of the one BULKHEAD_SYSROOT stands for. */
 struct bh_doctor_gathered {
     struct bh_doctor_facts facts;
-    struct bh_gpu_snapshot gpus;
+    struct bh_gpu_snapshot gpus, amd;
     struct bh_platform platform;
     struct bh_node node;
     struct bh_probes probes;
@@ -127,6 +130,14 @@ void bh_doctor_detail(struct bh_doctor *d, const char *fmt, ...) BH_PRINTF(2, 3)
 /* `GPU 3`, `GPUs 3, 5`: the living ones the question says yes to; *ret_n how many. */
 typedef bool bh_gpu_question(const struct bh_doctor *d, const struct bh_gpu_device *g);
 const char *bh_doctor_gpus(struct bh_doctor *d, bh_gpu_question *asks, size_t *ret_n);
+/* What stands in for a machine, as words; NULL: nothing does, it is real. */
+const char *bh_doctor_simulated(const struct bh_doctor *d);
+/* Only AMD's GPUs are here, and no driver of NVIDIA's is missed. */
+bool bh_doctor_amd_alone(const struct bh_doctor *d);
+/* The GPU does not have it: an answer. */
+bool bh_reading_lacks(struct bh_reading r);
+/* No answer, and not because it does not have it: a gap, which must not be taken for "no". */
+bool bh_reading_blind(struct bh_reading r);
 /* A module parameter of the driver, or NULL. */
 const char *bh_doctor_param(const struct bh_doctor *d, const char *key);
 /* The largest of the living GPUs' memories, 0: unknown. */

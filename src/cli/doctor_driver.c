@@ -3,22 +3,36 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "cli/doctor.h"
+#include "host/parse.h"
 
 #include <inttypes.h>
+#include <strings.h>
 
 /* The branch whose calls were recorded for the gate (gpu/abi/rm.h). */
 #define GATE_BRANCH "580"
 
-/* `0`, `0x0`: parameters are written in either base. */
-static bool is_zero(const char *value)
+/* `0`, `0x0`: parameters are written in either base. What is no number says nothing. */
+static enum bh_known is_set(const char *value, size_t n)
 {
-    const char *p = bh_str_starts(value, "0x") || bh_str_starts(value, "0X") ? value + 2 : value;
-    return *p && p[strspn(p, "0")] == '\0';
+    bool is_hex = n > 2 && value[0] == '0' && bh_to_lower(value[1]) == 'x', any = false;
+    for (size_t i = is_hex ? 2 : 0; i < n; i++) {
+        char c = bh_to_lower(value[i]);
+        if (!bh_is_digit(c) && !(is_hex && c >= 'a' && c <= 'f'))
+            return BH_KNOWN_NOT;
+        any = any || c != '0';
+    }
+    return !n ? BH_KNOWN_NOT : any ? BH_KNOWN_YES : BH_KNOWN_NO;
 }
 
 static bool is_simulated(const struct bh_doctor *d)
 {
-    return d->f->gpus && d->f->gpus->simulated;
+    return bh_doctor_simulated(d) != NULL;
+}
+
+/* A driver is there, whether or not its files are to be seen. */
+static bool has_driver(const struct bh_doctor *d)
+{
+    return d->f->platform->driver.text || (d->f->gpus && d->f->gpus->driver);
 }
 
 /* ---- driver ---- */
@@ -34,6 +48,17 @@ static struct bh_check_result module(struct bh_doctor *d)
         return bh_saw(d, BH_CHECK_NONE, 0, "simulated GPUs need no kernel module");
     if (d->f->gpus)
         return bh_saw(d, BH_CHECK_UNKNOWN, 0, "it answers, and its version is not to be seen: %s", v.why);
+    if (bh_doctor_amd_alone(d))
+        return bh_saw(d, BH_CHECK_NONE, 0, "no NVIDIA GPU");
+    const struct bh_node_value version = d->f->node->lines[BH_LINE_MODULE_VERSION];
+    const struct bh_node_file *proc = &d->f->node->files[BH_FILE_DRIVER_VERSION];
+    if (!version.is_absent || proc->path) {
+        struct bh_check_result r =
+            bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_ALL & ~BH_MODE_VM, "not to be seen: %s",
+                   version.is_absent || version.text ? v.why : version.why);
+        r.because = "the kernel driver is not to be seen";
+        return r;
+    }
     struct bh_check_result r = bh_saw(d, BH_CHECK_BROKEN, BH_MODE_ALL & ~BH_MODE_VM, "not loaded: %s", v.why);
     r.because = "the kernel driver is not loaded";
     return r;
@@ -92,9 +117,12 @@ static struct bh_check_result param(struct bh_doctor *d, const char *key, bool w
     if (!value && is_simulated(d) && d->f->platform->params_why)
         return bh_saw(d, BH_CHECK_NONE, 0, "simulated GPUs have no module parameters");
     if (!value)
-        return bh_saw(d, d->f->platform->driver.text ? BH_CHECK_UNKNOWN : BH_CHECK_NONE, 0, "%s: %s", key,
+        return bh_saw(d, has_driver(d) ? BH_CHECK_UNKNOWN : BH_CHECK_NONE, 0, "%s: %s", key,
                       d->f->platform->params_why ? d->f->platform->params_why : "this driver does not say");
-    if (is_zero(value) == want_zero)
+    enum bh_known set = is_set(value, strlen(value));
+    if (set == BH_KNOWN_NOT)
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s makes no sense: '%s'", key, value);
+    if (set == (want_zero ? BH_KNOWN_NO : BH_KNOWN_YES))
         return bh_saw(d, BH_CHECK_OK, 0, "%s", good);
     return bh_saw(d, BH_CHECK_ATTENTION, 0, "%s (%s: %s)", bad, key, value);
 }
@@ -114,36 +142,69 @@ static struct bh_check_result imex(struct bh_doctor *d)
                  "an IMEX channel is made for everyone");
 }
 
+/*
+ * Is this word set anywhere in `A=1;RMDisableScrubOnFree=0x1;B=2`? Which of two settings counts, how blanks are read
+ * and whether letter case matters is the driver's affair: one that sets it is enough.
+ */
+static enum bh_known word_is_set(const char *text, const char *word)
+{
+    enum bh_known worst = BH_KNOWN_NO;
+    size_t n = strlen(word);
+    for (const char *at = text; *at; at++) {
+        if ((at > text && (bh_is_alpha(at[-1]) || bh_is_digit(at[-1]))) || strncasecmp(at, word, n) != 0)
+            continue;
+        if (bh_is_alpha(at[n]) || bh_is_digit(at[n]))
+            continue; /* a longer word */
+        const char *value = at + n + strspn(at + n, " \t");
+        value += *value == '=';
+        value += strspn(value, " \t");
+        enum bh_known set = is_set(value, strcspn(value, ";, \t"));
+        if (set == BH_KNOWN_YES)
+            return set;
+        worst = set == BH_KNOWN_NOT ? set : worst;
+    }
+    return worst;
+}
+
 static struct bh_check_result scrub(struct bh_doctor *d)
 {
+    static const char word[] = "RMDisableScrubOnFree";
     const struct bh_platform *p = d->f->platform;
-    for (size_t i = 0; i < p->params.n; i++) {
-        const char *at = strstr(p->params.at[i].value, "RMDisableScrubOnFree=");
-        const char *value = bh_str_eq(p->params.at[i].key, "RMDisableScrubOnFree") ? p->params.at[i].value
-                            : at ? at + strlen("RMDisableScrubOnFree=")
-                                 : NULL;
-        const char *end = value ? value + strcspn(value, ";, ") : NULL;
-        if (value && !is_zero(bh_arena_strn(&d->arena, value, (size_t)(end - value)))) {
-            struct bh_check_result r =
-                bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_GATE | BH_MODE_MPS, "off: RMDisableScrubOnFree is set");
-            r.because = "freed memory is not cleared";
-            return r;
-        }
+    enum bh_known off = BH_KNOWN_NO;
+    for (size_t i = 0; i < p->params.n && off != BH_KNOWN_YES; i++) {
+        const char *value = p->params.at[i].value;
+        enum bh_known set = bh_str_eq_nocase(p->params.at[i].key, word) ? is_set(value, strlen(value))
+                                                                        : word_is_set(value, word);
+        off = set != BH_KNOWN_NO ? set : off;
     }
-    if (p->params.n)
-        return bh_saw(d, BH_CHECK_OK, 0, "the driver clears what is freed (its default)");
-    if (!p->driver.text)
-        return bh_saw(d, BH_CHECK_NONE, 0, "no driver");
-    struct bh_check_result r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_GATE | BH_MODE_MPS, "%s", p->params_why);
-    r.because = "the driver's parameters cannot be read";
+    struct bh_check_result r;
+    if (off == BH_KNOWN_YES) {
+        r = bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_GATE | BH_MODE_MPS, "off: %s is set", word);
+        r.because = "freed memory is not cleared";
+    } else if (off == BH_KNOWN_NOT) {
+        r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_GATE | BH_MODE_MPS,
+                   "%s is given, and its value makes no sense", word);
+        r.because = "not known whether freed memory is cleared";
+    } else if (p->params.n) {
+        r = bh_saw(d, BH_CHECK_OK, 0, "the driver clears what is freed (its default)");
+    } else if (is_simulated(d)) {
+        r = bh_saw(d, BH_CHECK_NONE, 0, "simulated GPUs have no module parameters");
+    } else if (!has_driver(d)) {
+        r = bh_saw(d, BH_CHECK_NONE, 0, "no driver");
+    } else {
+        r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_GATE | BH_MODE_MPS, "%s", p->params_why);
+        r.because = "the driver's parameters cannot be read";
+    }
     return r;
 }
 
 static struct bh_check_result hmm(struct bh_doctor *d)
 {
-    const struct bh_platform_text v = d->f->node->lines[BH_LINE_UVM_DISABLE_HMM];
-    if (!v.text)
+    const struct bh_node_value v = d->f->node->lines[BH_LINE_UVM_DISABLE_HMM];
+    if (v.is_absent)
         return bh_saw(d, BH_CHECK_NONE, 0, "the UVM module is not loaded or has no such setting");
+    if (!v.text || !*v.text)
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s", v.text ? "uvm_disable_hmm is empty" : v.why);
     if (bh_str_eq(v.text, "Y") || bh_str_eq(v.text, "1"))
         return bh_saw(d, BH_CHECK_OK, 0, "off");
     return bh_saw(d, BH_CHECK_ATTENTION, 0, "on where kernel and GPU have it (uvm_disable_hmm: %s)", v.text);
@@ -161,9 +222,10 @@ static struct bh_check_result persistence(struct bh_doctor *d)
 
 static struct bh_check_result is_signed(struct bh_doctor *d)
 {
-    const struct bh_platform_text v = d->f->node->lines[BH_LINE_MODULE_TAINT];
+    const struct bh_node_value v = d->f->node->lines[BH_LINE_MODULE_TAINT];
     if (!v.text)
-        return bh_saw(d, BH_CHECK_NONE, 0, "no module to be seen");
+        return v.is_absent ? bh_saw(d, BH_CHECK_NONE, 0, "no module to be seen")
+                           : bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s", v.why);
     if (strchr(v.text, 'E'))
         return bh_saw(d, BH_CHECK_ATTENTION, 0, "the module carries no signature the kernel knows (taint %s)",
                       v.text);
@@ -288,9 +350,10 @@ static struct bh_check_result node_modes(struct bh_doctor *d)
     const struct bh_node *n = d->f->node;
     const struct bh_devnode *open = NULL;
     size_t there = 0;
-    for (size_t i = 0; i < n->gpus.n; i++) {
-        there += n->gpus.at[i].exists;
-        open = !open && n->gpus.at[i].mode & 06 ? &n->gpus.at[i] : open;
+    for (size_t i = 0; i < n->gpus.n + n->caps.n; i++) {
+        const struct bh_devnode *at = i < n->gpus.n ? &n->gpus.at[i] : &n->caps.at[i - n->gpus.n];
+        there += at->exists;
+        open = !open && at->mode & 06 ? at : open;
     }
     if (!there)
         return bh_saw(d, BH_CHECK_NONE, 0, "no GPU node to look at");
@@ -300,13 +363,30 @@ static struct bh_check_result node_modes(struct bh_doctor *d)
     return bh_saw(d, BH_CHECK_OK, 0, "closed to users without a group");
 }
 
+/* Who may open it besides root; NULL: nobody. Owners below a folder that stands for a machine are not the machine's. */
+static const char *opened_to(struct bh_doctor *d, const struct bh_devnode *at)
+{
+    bool known_owner = !d->f->platform->root;
+    if (!at->exists)
+        return NULL;
+    if (at->mode & 07)
+        return "everyone";
+    if (known_owner && at->uid != 0)
+        return bh_arena_printf(&d->arena, "user %" PRIu32, at->uid);
+    if (known_owner && at->gid != 0 && at->mode & 070)
+        return bh_arena_printf(&d->arena, "group %" PRIu32, at->gid);
+    return NULL;
+}
+
 static struct bh_check_result caps(struct bh_doctor *d)
 {
     const struct bh_node *n = d->f->node;
-    if (n->mig_config.exists && n->mig_config.mode & 07) {
-        struct bh_check_result r = bh_saw(d, BH_CHECK_ATTENTION, 0, "%s is open to everyone (%04o)",
-                                          n->mig_config.path, (unsigned)n->mig_config.mode);
-        r.mend = bh_arena_printf(&d->arena, "chmod 0400 %s", n->mig_config.path);
+    const char *opened = opened_to(d, &n->mig_config);
+    if (opened) {
+        struct bh_check_result r = bh_saw(d, BH_CHECK_ATTENTION, 0, "%s is open to %s (%04o)",
+                                          n->mig_config.path, opened, (unsigned)n->mig_config.mode);
+        r.mend = bh_arena_printf(&d->arena, "chown root:root %s, chmod 0400 %s", n->mig_config.path,
+                                 n->mig_config.path);
         return r;
     }
     if (!n->caps.n)
@@ -320,7 +400,10 @@ static struct bh_check_result caps(struct bh_doctor *d)
             r.because = "capability nodes are missing";
             return r;
         }
-    return bh_saw(d, BH_CHECK_OK, 0, "the nodes of all slices are there, the one that cuts them is root's");
+    return bh_saw(d, BH_CHECK_OK, 0, "the nodes of all slices are there, %s",
+                  !n->mig_config.exists  ? "and none that cuts them"
+                  : d->f->platform->root ? "the one that cuts them is closed to others"
+                                         : "the one that cuts them is root's");
 }
 
 const struct bh_check bh_checks_devices[] = {

@@ -49,6 +49,7 @@ static inline void bh_fixture_gpu(struct bh_doctor_fixture *x, uint32_t index)
 static inline void bh_fixture_node(struct bh_node *n)
 {
     static const char *const lines[BH_N_LINES] = {
+        [BH_LINE_MODULE_VERSION] = "580.159.03",
         [BH_LINE_MODULE_TAINT] = "O",
         [BH_LINE_UVM_DISABLE_HMM] = "Y",
         [BH_LINE_PTRACE_SCOPE] = "1",
@@ -73,7 +74,7 @@ static inline void bh_fixture_node(struct bh_node *n)
                            "nvidia.com/mig-3g.40gb.count=1\n",
     };
     for (size_t i = 0; i < BH_N_LINES; i++)
-        n->lines[i] = (struct bh_platform_text){lines[i], lines[i] ? NULL : "not there"};
+        n->lines[i] = (struct bh_node_value){lines[i], lines[i] ? NULL : "not there", !lines[i]};
     for (size_t i = 0; i < BH_N_FILES; i++)
         if (files[i])
             n->files[i] = (struct bh_node_file){.path = "/f", .text = files[i]};
@@ -85,14 +86,19 @@ static inline void bh_fixture_node(struct bh_node *n)
         (struct bh_node_program){"/usr/bin/nv-fabricmanager", "580.159.03"};
     n->programs[BH_PROGRAM_MPS_CONTROL] = (struct bh_node_program){"/usr/bin/nvidia-cuda-mps-control", NULL};
     n->programs[BH_PROGRAM_MPS_SERVER] = (struct bh_node_program){"/usr/bin/nvidia-cuda-mps-server", NULL};
-    n->ctl = (struct bh_devnode){"/dev/nvidiactl", true, true, 0660};
-    n->uvm = (struct bh_devnode){"/dev/nvidia-uvm", true, true, 0660};
-    n->kvm = (struct bh_devnode){"/dev/kvm", true, true, 0660};
-    n->mig_config = (struct bh_devnode){"/dev/nvidia-caps/nvidia-cap1", true, true, 0400};
-    n->imex_channel0 = (struct bh_devnode){"/dev/nvidia-caps-imex-channels/channel0", false, false, 0};
-    *bh_vec_push(&n->gpus) = (struct bh_devnode){"/dev/nvidia0", true, true, 0660};
-    *bh_vec_push(&n->gpus) = (struct bh_devnode){"/dev/nvidia1", true, true, 0660};
-    *bh_vec_push(&n->caps) = (struct bh_devnode){"/dev/nvidia-caps/nvidia-cap147", true, true, 0444};
+    n->ctl = (struct bh_devnode){.path = "/dev/nvidiactl", .exists = true, .is_device = true, .mode = 0660};
+    n->uvm = (struct bh_devnode){.path = "/dev/nvidia-uvm", .exists = true, .is_device = true, .mode = 0660};
+    n->kvm = (struct bh_devnode){.path = "/dev/kvm", .exists = true, .is_device = true, .mode = 0660};
+    n->mig_config = (struct bh_devnode){
+        .path = "/dev/nvidia-caps/nvidia-cap1", .exists = true, .is_device = true, .mode = 0400};
+    n->imex_channel0 = (struct bh_devnode){
+        .path = "/dev/nvidia-caps-imex-channels/channel0", .exists = false, .is_device = false, .mode = 0};
+    *bh_vec_push(&n->gpus) =
+        (struct bh_devnode){.path = "/dev/nvidia0", .exists = true, .is_device = true, .mode = 0660};
+    *bh_vec_push(&n->gpus) =
+        (struct bh_devnode){.path = "/dev/nvidia1", .exists = true, .is_device = true, .mode = 0660};
+    *bh_vec_push(&n->caps) = (struct bh_devnode){
+        .path = "/dev/nvidia-caps/nvidia-cap147", .exists = true, .is_device = true, .mode = 0440};
     *bh_vec_push(&n->cdi) =
         (struct bh_node_file){.path = "/etc/cdi/nvidia.yaml", .text = "/dev/nvidia0 /dev/nvidia1"};
     *bh_vec_push(&n->groups) = (struct bh_node_group){.gpu = "0000:18:00.0", .id = "7"};

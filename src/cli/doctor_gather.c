@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* doctor_gather.c - the facts, from the driver, the kernel and the files. Nothing is judged here. */
+#include "base/str.h"
 #include "base/sysfile.h"
 #include "cli/doctor.h"
 
@@ -14,6 +15,19 @@ static void add_cap(number_vec *v, struct bh_reading cap)
         *bh_vec_push(v) = (uint32_t)cap.v;
 }
 
+/*
+ * Simulated is to be said even where the stand-in does not get as far as saying it: it may be what is broken. A
+ * failing library that is one says so at the start of its sentence.
+ */
+static const char *stand_in(const struct bh_err *err)
+{
+    if (bh_gpu_expects_simulated())
+        return "a simulated node";
+    return err->code != BH_OK && bh_str_starts(err->msg, BH_GPU_SIMULATED)
+               ? "a library that calls itself a stand-in"
+               : NULL;
+}
+
 void bh_doctor_gather(struct bh_doctor_gathered *g, int32_t day)
 {
     BH_VEC(const char *) pci = {0};
@@ -21,6 +35,10 @@ void bh_doctor_gather(struct bh_doctor_gathered *g, int32_t day)
     *g = (struct bh_doctor_gathered){.facts.day = day};
     if (bh_gpu_read(&bh_gpu_nvml, &g->gpus, &g->facts.gpus_err) == BH_OK)
         g->facts.gpus = &g->gpus;
+    /* Each maker by itself: what fails with one must not hide behind what is had from the other. */
+    if (bh_gpu_read(&bh_gpu_amd, &g->amd, &g->facts.amd_err) == BH_OK)
+        g->facts.amd = &g->amd;
+    g->facts.stand_in = stand_in(&g->facts.gpus_err);
     for (size_t i = 0; i < g->gpus.devices.n; i++) {
         const struct bh_gpu_device *d = &g->gpus.devices.at[i];
         if (d->pci)
@@ -41,7 +59,7 @@ void bh_doctor_gather(struct bh_doctor_gathered *g, int32_t day)
                                                  .caps = caps.at,
                                                  .n_caps = caps.n});
     /* Under simulated GPUs the kernel is this one, whatever files stand beside it. */
-    if (*bh_sysroot() && !g->gpus.simulated)
+    if (*bh_sysroot() && !g->gpus.simulated && !g->facts.stand_in)
         g->probes.skipped = elsewhere;
     else
         bh_probes_run(&g->probes);
@@ -56,6 +74,7 @@ void bh_doctor_gather(struct bh_doctor_gathered *g, int32_t day)
 void bh_doctor_gathered_fini(struct bh_doctor_gathered *g)
 {
     bh_gpu_snapshot_fini(&g->gpus);
+    bh_gpu_snapshot_fini(&g->amd);
     bh_platform_fini(&g->platform);
     bh_node_fini(&g->node);
 }

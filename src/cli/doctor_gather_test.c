@@ -34,4 +34,29 @@ TEST(the_kernel_of_another_machine_is_not_asked)
     CHECK(unsetenv("BULKHEAD_SYSROOT") == 0 && rmdir(root) == 0);
 }
 
+TEST(a_simulated_node_says_so_and_its_kernel_is_this_one)
+{
+    char root[512], mark[600];
+    const char *tmp = getenv("TMPDIR");
+    CHECK(setenv("BULKHEAD_NVML", "no-such-library.so", 1) == 0);
+    (void)snprintf(root, sizeof(root), "%s/bh-gather-XXXXXX", tmp ? tmp : P_tmpdir);
+    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(setenv("BULKHEAD_SIM", root, 1) == 0);
+    bh_doctor_gather(&g, 0);
+    CHECK(g.facts.stand_in && !g.probes.skipped && g.probes.memfd.state != BH_PROBE_SKIPPED);
+    bh_doctor_gathered_fini(&g);
+    CHECK(setenv("BULKHEAD_SIM", "", 1) == 0);
+    bh_doctor_gather(&g, 0);
+    CHECK(!g.facts.stand_in && g.probes.skipped);
+    bh_doctor_gathered_fini(&g);
+    (void)snprintf(mark, sizeof(mark), "%s/.bulkhead-simulated", root);
+    FILE *f = fopen(mark, "w");
+    CHECK(f && fclose(f) == 0);
+    bh_doctor_gather(&g, 0);
+    CHECK(g.facts.stand_in && !g.probes.skipped);
+    bh_doctor_gathered_fini(&g);
+    CHECK(unsetenv("BULKHEAD_SIM") == 0 && unsetenv("BULKHEAD_SYSROOT") == 0);
+    CHECK(unlink(mark) == 0 && rmdir(root) == 0);
+}
+
 TEST_MAIN

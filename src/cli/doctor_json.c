@@ -69,7 +69,7 @@ void bh_doctor_json(struct bh_buf *out, const struct bh_doctor *d)
     bh_json_init(&j, out);
     bh_json_open(&j, '{');
     bh_json_key_u64(&j, "version", 1);
-    bh_json_key_bool(&j, "simulated", d->f->gpus && d->f->gpus->simulated);
+    bh_json_key_bool(&j, "simulated", bh_doctor_simulated(d) != NULL);
     bh_json_key_str(&j, "root", d->f->platform->root);
     bh_json_key_str(&j, "node", d->f->platform->hostname.text);
     bh_json_key_str(&j, "kernel", d->f->platform->kernel.text);

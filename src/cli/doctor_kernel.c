@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <string.h>
 
 enum { NOTIF_BYTES = 80, LANDLOCK_IOCTL_DEV = 5 };
 
 /*
  * A probe as a judgement. absent: what is said of a kernel without it. Not permitted is not absent: who may
- * do more would get an answer, so for a plain user it is unknown; for root it is the place that is narrow.
+ * do more would get an answer, so for a plain user it is unknown; for root it is the place that is narrow, which
+ * weighs as much as its absence would.
  */
 static struct bh_check_result judge(struct bh_doctor *d, struct bh_probe p, enum bh_check_state absent,
                                     uint32_t takes, const char *good, const char *what)
@@ -26,8 +28,8 @@ static struct bh_check_result judge(struct bh_doctor *d, struct bh_probe p, enum
         r.because = bh_arena_printf(&d->arena, "no %s", what);
         return r;
     case BH_PROBE_DENIED:
-        r = bh_saw(d, d->f->probes->is_root ? BH_CHECK_ATTENTION : BH_CHECK_UNKNOWN, takes,
-                   "%s: not permitted here%s", what,
+        r = bh_saw(d, d->f->probes->is_root ? absent : BH_CHECK_UNKNOWN, takes, "%s: not permitted here%s",
+                   what,
                    d->f->probes->is_filtered ? ": a seccomp filter is on this process (a container?)"
                    : d->f->probes->is_root   ? ""
                                              : " to a plain user");
@@ -108,13 +110,17 @@ static struct bh_check_result cgroup(struct bh_doctor *d)
 {
     static const char *const wanted[] = {"cpuset", "cpu", "memory", "pids"};
     const struct bh_platform_text mode = d->f->platform->cgroup;
-    const char *have = d->f->node->lines[BH_LINE_CGROUP_CONTROLLERS].text;
+    const struct bh_node_value controllers = d->f->node->lines[BH_LINE_CGROUP_CONTROLLERS];
+    const char *have = controllers.text;
     if (!mode.text)
         return bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_CONTAINER, "%s", mode.why);
     if (!bh_str_eq(mode.text, "v2"))
         return bh_saw(d, BH_CHECK_ATTENTION, 0,
                       "%s: kubelet 1.35 and later do not start on it, nor does every crun",
                       bh_str_eq(mode.text, "v1") ? "v1" : "v1 and v2 mixed");
+    if (!have)
+        return bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_CONTAINER,
+                      "v2, and its controllers are not to be seen: %s", controllers.why);
     for (size_t i = 0; i < BH_COUNT_OF(wanted); i++) {
         size_t n = strlen(wanted[i]);
         bool found = false;
@@ -131,11 +137,26 @@ static struct bh_check_result userns(struct bh_doctor *d)
     return judge(d, d->f->probes->userns, BH_CHECK_NOTE, 0, "can be made", "user namespaces");
 }
 
+/* A setting is one digit; anything else says nothing. */
+static bool is_one_of(const char *text, const char *digits)
+{
+    return text[0] && !text[1] && strchr(digits, text[0]);
+}
+
+static struct bh_check_result not_said(struct bh_doctor *d, uint32_t takes, const char *name,
+                                       struct bh_node_value v)
+{
+    return v.text ? bh_saw(d, BH_CHECK_UNKNOWN, takes, "%s makes no sense: '%s'", name, v.text)
+                  : bh_saw(d, BH_CHECK_UNKNOWN, takes, "%s", v.why);
+}
+
 static struct bh_check_result ptrace_scope(struct bh_doctor *d)
 {
-    const struct bh_platform_text v = d->f->node->lines[BH_LINE_PTRACE_SCOPE];
-    if (!v.text)
+    const struct bh_node_value v = d->f->node->lines[BH_LINE_PTRACE_SCOPE];
+    if (v.is_absent)
         return bh_saw(d, BH_CHECK_NONE, 0, "Yama is not part of this kernel: the usual rights decide");
+    if (!v.text || !is_one_of(v.text, "0123"))
+        return not_said(d, BH_MODE_GATE, "ptrace_scope", v);
     if (bh_str_eq(v.text, "3")) {
         struct bh_check_result r = bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_GATE,
                                           "3: nobody may look into another process, not even root");
@@ -159,7 +180,9 @@ static struct bh_check_result secure_boot(struct bh_doctor *d)
 
 static struct bh_check_result io_uring(struct bh_doctor *d)
 {
-    const struct bh_platform_text v = d->f->node->lines[BH_LINE_IO_URING_DISABLED];
+    const struct bh_node_value v = d->f->node->lines[BH_LINE_IO_URING_DISABLED];
+    if (!v.is_absent && (!v.text || !is_one_of(v.text, "012")))
+        return not_said(d, 0, "io_uring_disabled", v);
     if (!v.text)
         return bh_saw(d, BH_CHECK_NOTE, 0, "cannot be turned off on this kernel, or is not part of it");
     if (bh_str_eq(v.text, "0"))
@@ -176,6 +199,15 @@ static const struct {
     {CAP_SETGID, "CAP_SETGID"},         {CAP_MKNOD, "CAP_MKNOD"},         {CAP_KILL, "CAP_KILL"},
 };
 
+static struct bh_check_result plain_user(struct bh_doctor *d)
+{
+    struct bh_check_result r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_GATE | BH_MODE_CONTAINER,
+                                      "a plain user: what only root may see is unknown below");
+    r.because = "asked as a plain user";
+    r.mend = "ask again as root";
+    return r;
+}
+
 static struct bh_check_result rights(struct bh_doctor *d)
 {
     const struct bh_probes *p = d->f->probes;
@@ -183,7 +215,7 @@ static struct bh_check_result rights(struct bh_doctor *d)
         if (p->caps >> rights_wanted[i].cap & 1)
             continue;
         if (!p->is_root)
-            return bh_saw(d, BH_CHECK_NOTE, 0, "a plain user: what only root may see is unknown below");
+            return plain_user(d);
         struct bh_check_result r = bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_GATE | BH_MODE_CONTAINER,
                                           "root without %s", rights_wanted[i].name);
         r.because = bh_arena_printf(&d->arena, "no %s", rights_wanted[i].name);

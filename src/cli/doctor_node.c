@@ -67,14 +67,6 @@ static const char *label(struct bh_doctor *d, const char *key)
     return NULL;
 }
 
-static size_t living(const struct bh_doctor *d)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < d->f->gpus->devices.n; i++)
-        n += d->f->gpus->devices.at[i].alive;
-    return n;
-}
-
 static struct bh_check_result drift(struct bh_doctor *d, const char *what, const char *said,
                                     const char *found)
 {
@@ -96,14 +88,16 @@ static size_t slices_of(const struct bh_doctor *d, const char *profile, size_t n
     return found;
 }
 
+static const char mig_head[] = LABEL("mig-"), mig_tail[] = ".count";
+
 /* `nvidia.com/mig-1g.10gb.count=7` against the slices that are there; false: nothing differs. */
 static bool slices_drift(struct bh_doctor *d, struct bh_check_result *ret)
 {
-    static const char head[] = LABEL("mig-"), tail[] = ".count";
     struct bh_span key, value;
-    size_t h = sizeof(head) - 1, t = sizeof(tail) - 1, bad = 0;
+    size_t h = sizeof(mig_head) - 1, t = sizeof(mig_tail) - 1, bad = 0;
     for (size_t pos = 0; bh_labels_next(d->f->node->files[BH_FILE_LABELS].text, &pos, &key, &value, &bad);) {
-        if (key.n <= h + t || memcmp(key.at, head, h) != 0 || memcmp(key.at + key.n - t, tail, t) != 0)
+        if (key.n <= h + t || memcmp(key.at, mig_head, h) != 0 ||
+            memcmp(key.at + key.n - t, mig_tail, t) != 0)
             continue;
         size_t n = slices_of(d, key.at + h, key.n - h - t);
         const char *found = bh_arena_printf(&d->arena, "%zu", n);
@@ -116,27 +110,76 @@ static bool slices_drift(struct bh_doctor *d, struct bh_check_result *ret)
     return false;
 }
 
-/* Of a node whose GPUs are all cut the plugin says `...-MIG-1g.10gb`, and counts slices instead of GPUs. */
+/* Under the strategy `mixed` each profile has its own resource, and so its own label. */
+static bool slices_unlabelled(struct bh_doctor *d, struct bh_check_result *ret)
+{
+    const char *strategy = label(d, LABEL("mig.strategy"));
+    if (!strategy || !bh_str_eq(strategy, "mixed"))
+        return false;
+    for (size_t i = 0; i < d->f->gpus->devices.n; i++)
+        for (size_t k = 0; k < d->f->gpus->devices.at[i].instances.n; k++) {
+            const struct bh_gpu_instance *at = &d->f->gpus->devices.at[i].instances.at[k];
+            if (at->ci == BH_NO_ID || !at->profile)
+                continue;
+            char *key = bh_arena_printf(&d->arena, "%s%s%s", mig_head, at->profile, mig_tail);
+            for (char *c = key; *c; c++)
+                *c = *c == '+' ? '.' : *c;
+            if (label(d, key))
+                continue;
+            *ret = drift(d, key, "nothing",
+                         bh_arena_printf(&d->arena, "%zu", slices_of(d, at->profile, strlen(at->profile))));
+            return true;
+        }
+    return false;
+}
+
+/* A label has dashes where a name has blanks. */
+static bool names_gpu(const char *product, const struct bh_gpu_device *g)
+{
+    if (g->model)
+        return bh_catalog_matches(product, g->model);
+    size_t n = g->name ? strlen(g->name) : 0;
+    for (size_t i = 0; i < n; i++)
+        if (bh_to_lower(product[i]) != (g->name[i] == ' ' ? '-' : bh_to_lower(g->name[i])))
+            return false;
+    return n && (product[n] == '\0' || product[n] == '-'); /* -SHARED, -MIG-1g.10gb */
+}
+
+/*
+ * The label names one product, also of a node that has several: then it speaks of those GPUs, and so does the count.
+ * Of a node whose GPUs are all cut the plugin says `...-MIG-1g.10gb`, and counts slices instead of GPUs.
+ */
 static bool product_drifts(struct bh_doctor *d, struct bh_check_result *ret)
 {
     const char *product = label(d, LABEL("gpu.product")), *count = label(d, LABEL("gpu.count"));
-    const struct bh_gpu_model *model = product ? bh_catalog_find(product) : NULL;
-    for (size_t i = 0; product && i < d->f->gpus->devices.n; i++) {
+    const char *cut = product ? strstr(product, "-MIG-") : NULL;
+    const struct bh_gpu_device *other = NULL;
+    size_t named = 0, living = 0;
+    for (size_t i = 0; i < d->f->gpus->devices.n; i++) {
         const struct bh_gpu_device *g = &d->f->gpus->devices.at[i];
-        if (!g->alive || (!model && !g->model) ||
-            (model && g->model && bh_catalog_matches(product, g->model)))
+        if (!g->alive)
             continue;
+        bool same = !product || names_gpu(product, g);
+        living++;
+        named += same;
+        other = !same && !other ? g : other;
+    }
+    if (!named && other) {
         *ret = drift(d, LABEL("gpu.product"), product,
-                     g->model  ? g->model->name
-                     : g->name ? g->name
-                               : "unknown");
+                     other->model  ? other->model->name
+                     : other->name ? other->name
+                                   : "unknown");
         return true;
     }
-    const char *found = bh_arena_printf(&d->arena, "%zu", living(d));
-    if (count && !(product && strstr(product, "-MIG-")) && !bh_str_eq(count, found)) {
+    if (cut)
+        named = slices_of(d, cut + strlen("-MIG-"), strlen(cut) - strlen("-MIG-"));
+    const char *found = bh_arena_printf(&d->arena, "%zu", named);
+    if (count && !bh_str_eq(count, found)) {
         *ret = drift(d, LABEL("gpu.count"), count, found);
         return true;
     }
+    if (other)
+        bh_doctor_detail(d, "the labels speak of %zu of %zu GPUs; a node has one gpu.product", named, living);
     return false;
 }
 
@@ -166,7 +209,7 @@ static struct bh_check_result labels(struct bh_doctor *d)
         return bh_saw(d, BH_CHECK_NONE, 0, "no labels of GPU Feature Discovery on this node");
     if (!f->text)
         return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s", f->why);
-    if (product_drifts(d, &r) || mode_drifts(d, &r) || slices_drift(d, &r))
+    if (product_drifts(d, &r) || mode_drifts(d, &r) || slices_drift(d, &r) || slices_unlabelled(d, &r))
         return r;
     return bh_saw(d, BH_CHECK_OK, 0, "agree with the silicon");
 }
@@ -215,6 +258,9 @@ static struct bh_check_result mps_programs(struct bh_doctor *d)
 static struct bh_check_result mps_daemon(struct bh_doctor *d)
 {
     const struct bh_node *n = d->f->node;
+    if (n->mps_hidden)
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "the default place may not be looked into (%04o)",
+                      (unsigned)n->mps_folder_mode);
     if (!n->mps_running)
         return bh_saw(d, BH_CHECK_OK, 0, "none in the default place");
     if (n->mps_folder_mode & 01)
@@ -294,12 +340,12 @@ static bool has_no_numa(const struct bh_doctor *d, const struct bh_gpu_device *g
 
 static struct bh_check_result numa(struct bh_doctor *d)
 {
-    const struct bh_platform_text online = d->f->node->lines[BH_LINE_NUMA_ONLINE];
+    const struct bh_node_value online = d->f->node->lines[BH_LINE_NUMA_ONLINE];
     size_t n;
     const char *who = bh_doctor_gpus(d, has_no_numa, &n);
     if (!n)
         return bh_saw(d, BH_CHECK_OK, 0, "known for every GPU");
-    if (!online.text)
+    if (!online.text || !*online.text)
         return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: not known, nor how many nodes there are", who);
     if (bh_str_eq(online.text, "0"))
         return bh_saw(d, BH_CHECK_OK, 0, "there is one");

@@ -27,16 +27,50 @@ static bool differs(struct bh_reading a, struct bh_reading b)
 
 /* ---- silicon ---- */
 
+/* What a failure of the library means and how it is mended; a NULL mend: the check's own. The last is for the rest. */
+static const struct {
+    enum bh_code code;
+    const char *because, *mend;
+} failures[] = {
+    {BH_NOT_FOUND, "no NVIDIA driver", NULL},
+    {BH_CONFLICT, "driver and library differ",
+     "reload the driver or reboot, so that library and kernel driver are of one version"},
+    {BH_DENIED, "the NVIDIA driver may not be asked",
+     "ask again as root, or as a user who may open /dev/nvidiactl"},
+    {BH_BUSY, "the NVIDIA driver does not answer in time",
+     "look in the kernel log for NVRM and Xid lines; drain the node and reset the GPU or reboot. "
+     "BULKHEAD_GPU_TIMEOUT waits longer"},
+    {BH_OK, "the NVIDIA driver does not answer",
+     "look in the kernel log for NVRM and Xid lines; reinstall the driver when it is its library that fails"},
+};
+
+/* Not permitted to a plain user is not known; to root it is broken. */
+static struct bh_check_result no_library(struct bh_doctor *d)
+{
+    const struct bh_err *err = &d->f->gpus_err;
+    size_t i = 0;
+    if (bh_doctor_amd_alone(d)) {
+        struct bh_check_result r =
+            bh_saw(d, BH_CHECK_NOTE, BH_MODE_ALL, "none of NVIDIA's: the GPUs are AMD's");
+        r.because = "only AMD GPUs";
+        r.mend = "nothing on this node, as long as all its GPUs are AMD's";
+        return r;
+    }
+    while (failures[i].code != BH_OK && failures[i].code != err->code)
+        i++;
+    bool may_ask = err->code != BH_DENIED || d->f->probes->is_root;
+    struct bh_check_result r =
+        bh_saw(d, may_ask ? BH_CHECK_BROKEN : BH_CHECK_UNKNOWN, BH_MODE_ALL, "%s", err->msg);
+    r.because = failures[i].because;
+    r.mend = failures[i].mend;
+    return r;
+}
+
 static struct bh_check_result library(struct bh_doctor *d)
 {
     const struct bh_gpu_snapshot *s = d->f->gpus;
-    if (!s) {
-        struct bh_check_result r = bh_saw(d, BH_CHECK_BROKEN, BH_MODE_ALL, "%s", d->f->gpus_err.msg);
-        r.because = d->f->gpus_err.code == BH_NOT_FOUND  ? "no NVIDIA driver"
-                    : d->f->gpus_err.code == BH_CONFLICT ? "driver and library differ"
-                                                         : "the NVIDIA driver does not answer";
-        return r;
-    }
+    if (!s)
+        return no_library(d);
     for (size_t i = 0; i < s->notes.n; i++)
         bh_doctor_detail(d, "%s", s->notes.at[i]);
     return bh_saw(d, BH_CHECK_OK, 0, "%s, driver %s, CUDA %s", s->library ? s->library : "found",
@@ -78,6 +112,23 @@ static struct bh_check_result gpus(struct bh_doctor *d)
     return r;
 }
 
+static struct bh_check_result amd(struct bh_doctor *d)
+{
+    const struct bh_gpu_snapshot *s = d->f->amd;
+    if (!s && d->f->amd_err.code != BH_OK && d->f->amd_err.code != BH_NOT_FOUND)
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s", d->f->amd_err.msg);
+    if (!s || !s->devices.n)
+        return bh_saw(d, BH_CHECK_NONE, 0, "no AMD GPU");
+    const struct bh_gpu_device *first = &s->devices.at[0];
+    for (size_t i = 0; i < s->devices.n; i++)
+        bh_doctor_detail(d, "%s: %s, %s", s->devices.at[i].pci ? s->devices.at[i].pci : "no address",
+                         s->devices.at[i].name ? s->devices.at[i].name : "unknown model",
+                         s->devices.at[i].alive ? "answers" : "does not answer");
+    return bh_saw(d, BH_CHECK_NOTE, 0,
+                  "%zu%s%s: shown and exported; none of the promises below is made on %s", s->devices.n,
+                  first->name ? ", " : "", first->name ? first->name : "", s->devices.n == 1 ? "it" : "them");
+}
+
 static bool is_stranger(const struct bh_doctor *d, const struct bh_gpu_device *g)
 {
     (void)d;
@@ -102,7 +153,7 @@ static bool is_worn(const struct bh_doctor *d, const struct bh_gpu_device *g)
 static bool has_no_counters(const struct bh_doctor *d, const struct bh_gpu_device *g)
 {
     (void)d;
-    return g->ecc_uncorrected_now.why && g->remap_failed.why;
+    return g->ecc_uncorrected_now.why || g->remap_failed.why || g->remap_pending.why;
 }
 
 static struct bh_check_result memory(struct bh_doctor *d)
@@ -124,7 +175,7 @@ static struct bh_check_result memory(struct bh_doctor *d)
                       failed ? "row remapping failed, the memory is worn out"
                              : "uncorrected errors or a remapping that waits for a reset");
     if (blind)
-        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: no error counters", silent);
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: not all error counters can be read", silent);
     return bh_saw(d, BH_CHECK_OK, 0, "no uncorrected error since the driver was loaded");
 }
 
@@ -161,11 +212,19 @@ static struct bh_check_result ecc(struct bh_doctor *d)
     return bh_saw(d, BH_CHECK_OK, 0, "on");
 }
 
+/* NVML's bits. Idling and clocks that were asked for hold nothing down; a power cap is how a busy GPU runs. */
+enum { POWER_CAP = 1 << 2, HELD_DOWN = 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 };
+
 static bool is_slowed(const struct bh_doctor *d, const struct bh_gpu_device *g)
 {
     (void)d;
-    enum { SLOWDOWN = 1 << 3, HOT = 1 << 5, HOT_HARDWARE = 1 << 6, BRAKE = 1 << 7 };
-    return !g->throttle.why && (g->throttle.v & (SLOWDOWN | HOT | HOT_HARDWARE | BRAKE));
+    return !g->throttle.why && (g->throttle.v & HELD_DOWN);
+}
+
+static bool is_capped(const struct bh_doctor *d, const struct bh_gpu_device *g)
+{
+    (void)d;
+    return !g->throttle.why && (g->throttle.v & POWER_CAP);
 }
 
 static bool has_no_throttle(const struct bh_doctor *d, const struct bh_gpu_device *g)
@@ -176,18 +235,21 @@ static bool has_no_throttle(const struct bh_doctor *d, const struct bh_gpu_devic
 
 static struct bh_check_result throttle(struct bh_doctor *d)
 {
-    size_t n, blind;
-    const char *who = bh_doctor_gpus(d, is_slowed, &n), *silent = bh_doctor_gpus(d, has_no_throttle, &blind);
+    size_t n, capped, blind;
+    const char *who = bh_doctor_gpus(d, is_slowed, &n), *at_cap = bh_doctor_gpus(d, is_capped, &capped),
+               *silent = bh_doctor_gpus(d, has_no_throttle, &blind);
     struct bh_buf words;
     bh_buf_init(&words, 512);
     for (size_t i = 0; i < d->f->gpus->devices.n && !words.n; i++)
         if (d->f->gpus->devices.at[i].alive && is_slowed(d, &d->f->gpus->devices.at[i]))
-            bh_throttle_words(&words, d->f->gpus->devices.at[i].throttle.v);
+            bh_throttle_words(&words, d->f->gpus->devices.at[i].throttle.v & (HELD_DOWN | POWER_CAP));
     struct bh_check_result r;
     if (n)
         r = bh_saw(d, BH_CHECK_ATTENTION, 0, "%s slowed down: %s", who, bh_buf_text(&words));
     else if (blind)
         r = bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: not known", silent);
+    else if (capped)
+        r = bh_saw(d, BH_CHECK_NOTE, 0, "%s at the power cap", at_cap);
     else
         r = bh_saw(d, BH_CHECK_OK, 0, "no GPU is slowed down by heat or power");
     bh_buf_fini(&words);
@@ -197,7 +259,15 @@ static struct bh_check_result throttle(struct bh_doctor *d)
 static bool can_mig(const struct bh_doctor *d, const struct bh_gpu_device *g)
 {
     (void)d;
-    return !g->mig_mode.why || (g->model && bh_model_has_mig(g->model));
+    return !g->mig_mode.why;
+}
+
+/* A model without MIG has nothing to be known. Of a GPU that is cut the slices belong to it. */
+static bool has_mig_unknown(const struct bh_doctor *d, const struct bh_gpu_device *g)
+{
+    (void)d;
+    return (bh_reading_blind(g->mig_mode) && (!g->model || bh_model_has_mig(g->model))) ||
+           (is_on(g->mig_mode) && g->instances_seen.why);
 }
 
 static bool has_mig_pending(const struct bh_doctor *d, const struct bh_gpu_device *g)
@@ -213,7 +283,7 @@ static bool is_half_cut(const struct bh_doctor *d, const struct bh_gpu_device *g
     size_t usable = 0;
     for (size_t i = 0; i < g->instances.n; i++)
         usable += g->instances.at[i].ci != BH_NO_ID;
-    return is_on(g->mig_mode) && (!usable || usable < g->instances.n);
+    return is_on(g->mig_mode) && !g->instances_seen.why && (!usable || usable < g->instances.n);
 }
 
 static bool has_mig_on(const struct bh_doctor *d, const struct bh_gpu_device *g)
@@ -224,12 +294,13 @@ static bool has_mig_on(const struct bh_doctor *d, const struct bh_gpu_device *g)
 
 static struct bh_check_result mig(struct bh_doctor *d)
 {
-    size_t able, pending, half, on;
+    size_t able, pending, half, on, blind;
     const char *who = bh_doctor_gpus(d, can_mig, &able),
                *waits = bh_doctor_gpus(d, has_mig_pending, &pending),
-               *idle = bh_doctor_gpus(d, is_half_cut, &half);
+               *idle = bh_doctor_gpus(d, is_half_cut, &half),
+               *silent = bh_doctor_gpus(d, has_mig_unknown, &blind);
     (void)bh_doctor_gpus(d, has_mig_on, &on);
-    if (!able) {
+    if (!able && !blind) {
         struct bh_check_result r = bh_saw(d, BH_CHECK_NOTE, BH_MODE_MIG, "no GPU here can be partitioned");
         r.because = "no GPU that has it";
         r.mend = "nothing on this node: MIG needs another model";
@@ -244,6 +315,9 @@ static struct bh_check_result mig(struct bh_doctor *d)
         r.mend = "make GPU and compute instances, or turn MIG off";
         return r;
     }
+    if (blind)
+        return bh_saw(d, BH_CHECK_UNKNOWN, able ? 0 : BH_MODE_MIG,
+                      "%s: the MIG mode or its slices are not known", silent);
     return bh_saw(d, BH_CHECK_OK, 0, "%s can be partitioned; MIG is on for %s", who,
                   on ? bh_arena_printf(&d->arena, "%zu", on) : "none");
 }
@@ -307,6 +381,14 @@ const struct bh_check bh_checks_silicon[] = {
      gpus,
      "A GPU that does not answer holds its tenant's work and cannot be scrubbed for the next one.",
      "drain the node, reset the GPU or reboot; replace it when it does not come back"},
+    {"silicon.amd",
+     {NULL},
+     0,
+     false,
+     false,
+     amd,
+     "Partitions, the gate, MPS and suspend are built on NVIDIA's driver: on other GPUs this release holds nobody back.",
+     "leave AMD GPUs to pools that give them out whole"},
     {"silicon.catalogue",
      {"BH-047", "BH-048"},
      0,
@@ -366,6 +448,14 @@ static bool has_links(const struct bh_doctor *d, const struct bh_gpu_device *g)
     return is_on(g->links);
 }
 
+/* "No such link" of the first one is how some GPUs say that they have none. */
+static bool has_links_unknown(const struct bh_doctor *d, const struct bh_gpu_device *g)
+{
+    (void)d;
+    return bh_reading_blind(g->links) &&
+           !bh_str_eq(g->links.why, "refused by the driver as a wrong argument");
+}
+
 static bool goes_to_switch(const struct bh_gpu_device *g)
 {
     for (size_t i = 0; i < g->up.n; i++)
@@ -395,10 +485,11 @@ static bool lacks_links(const struct bh_doctor *d, const struct bh_gpu_device *g
 
 static struct bh_check_result links(struct bh_doctor *d)
 {
-    size_t n, few;
+    size_t n, few, blind;
     (void)bh_doctor_gpus(d, has_links, &n);
-    const char *who = bh_doctor_gpus(d, lacks_links, &few);
-    if (!n) {
+    const char *who = bh_doctor_gpus(d, lacks_links, &few),
+               *silent = bh_doctor_gpus(d, has_links_unknown, &blind);
+    if (!n && !blind) {
         struct bh_check_result r = bh_saw(d, BH_CHECK_NONE, BH_MODE_NVLINK, "no NVLink is up on this node");
         r.because = "no link is up";
         return r;
@@ -406,6 +497,9 @@ static struct bh_check_result links(struct bh_doctor *d)
     if (few)
         return bh_saw(d, BH_CHECK_ATTENTION, 0, "%s: fewer links up than %s should have", who,
                       few == 1 ? "it" : "they");
+    if (blind)
+        return bh_saw(d, BH_CHECK_UNKNOWN, n ? 0 : BH_MODE_NVLINK, "%s: not known whether links are up",
+                      silent);
     return bh_saw(d, BH_CHECK_OK, 0, "all links are up on %zu %s", n, n == 1 ? "GPU" : "GPUs");
 }
 
@@ -419,7 +513,7 @@ static bool waits_for_fabric(const struct bh_doctor *d, const struct bh_gpu_devi
 static bool has_sick_fabric(const struct bh_doctor *d, const struct bh_gpu_device *g)
 {
     (void)d;
-    bool bad = (g->fabric_health >> 8 & 15) > 1;
+    bool bad = g->fabric_error || (g->fabric_health >> 8 & 15) > 1;
     for (unsigned i = 0; i < 4; i++)
         bad = bad || (g->fabric_health >> 2 * i & 3) == 1;
     return bad;
@@ -431,13 +525,21 @@ static bool has_fabric(const struct bh_doctor *d, const struct bh_gpu_device *g)
     return is_on(g->fabric_state);
 }
 
+/* Where no link is up there is no fabric to have joined. */
+static bool has_fabric_unknown(const struct bh_doctor *d, const struct bh_gpu_device *g)
+{
+    (void)d;
+    return bh_reading_blind(g->fabric_state) && !is_off(g->links) && !bh_reading_lacks(g->links);
+}
+
 static struct bh_check_result fabric_state(struct bh_doctor *d)
 {
-    size_t n, waits, sick;
+    size_t n, waits, sick, blind;
     (void)bh_doctor_gpus(d, has_fabric, &n);
     const char *who = bh_doctor_gpus(d, waits_for_fabric, &waits),
-               *ill = bh_doctor_gpus(d, has_sick_fabric, &sick);
-    if (!n)
+               *ill = bh_doctor_gpus(d, has_sick_fabric, &sick),
+               *silent = bh_doctor_gpus(d, has_fabric_unknown, &blind);
+    if (!n && !blind)
         return bh_saw(d, BH_CHECK_NONE, 0, "no GPU here joins a fabric");
     if (waits) {
         struct bh_check_result r = bh_saw(d, BH_CHECK_BROKEN, BH_MODE_NVLINK, "%s %s not joined the fabric",
@@ -447,6 +549,12 @@ static struct bh_check_result fabric_state(struct bh_doctor *d)
     }
     if (sick)
         return bh_saw(d, BH_CHECK_ATTENTION, 0, "%s: the fabric is unhealthy or configured wrongly", ill);
+    if (blind) {
+        struct bh_check_result r =
+            bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_NVLINK, "%s: the fabric's state is not known", silent);
+        r.because = "the fabric's state is not known";
+        return r;
+    }
     return bh_saw(d, BH_CHECK_OK, 0, "set up on all GPUs");
 }
 
@@ -465,13 +573,16 @@ static bool is_in_other_domain(const struct bh_doctor *d, const struct bh_gpu_de
 
 static struct bh_check_result domains(struct bh_doctor *d)
 {
-    size_t n, other;
+    size_t n, other, blind;
     (void)bh_doctor_gpus(d, has_links, &n);
-    const char *who = bh_doctor_gpus(d, is_in_other_domain, &other);
-    if (!n)
+    const char *who = bh_doctor_gpus(d, is_in_other_domain, &other),
+               *silent = bh_doctor_gpus(d, has_links_unknown, &blind);
+    if (!n && !blind)
         return bh_saw(d, BH_CHECK_NONE, 0, "no NVLink is up on this node");
     if (other)
         return bh_saw(d, BH_CHECK_NOTE, 0, "%s: another domain than the first GPU", who);
+    if (blind)
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: not known whether links are up", silent);
     return bh_saw(d, BH_CHECK_OK, 0, "one domain");
 }
 
@@ -503,7 +614,7 @@ static struct bh_check_result fabric_manager(struct bh_doctor *d)
         return bh_saw(d, BH_CHECK_OK, 0, "keeps partitions apart (FABRIC_MODE %.*s)", (int)mode.n, mode.at);
     struct bh_check_result r =
         bh_saw(d, BH_CHECK_NOTE, 0, "%s",
-               mode.at ? "one domain for all: FABRIC_MODE 0, no partitions"
+               mode.at ? "no partitions (FABRIC_MODE 0): who is on a domain reaches all of it"
                        : "partitions: not known, its configuration is not on this node");
     r.mend = "for tenants that distrust each other: FABRIC_MODE=1 and a partition each, or whole baseboards";
     return r;

@@ -89,10 +89,11 @@ static void write_head(struct bh_cli *cli, const struct bh_doctor *d)
 {
     const struct bh_doctor_facts *f = d->f;
     struct bh_buf *b = &cli->out;
-    if (f->gpus && f->gpus->simulated) {
+    if (bh_doctor_simulated(d)) {
         bh_paint_add(b, cli->paint_out, BH_PAINT_YELLOW, "simulated");
-        bh_buf_str(b, ": no GPU stands behind these lines, but ");
-        bh_text_add(b, f->gpus->library ? f->gpus->library : "a stand-in");
+        bh_buf_str(b, f->gpus && !f->gpus->simulated ? ": beside a driver of this machine stands "
+                                                     : ": no GPU stands behind these lines, but ");
+        bh_text_add(b, bh_doctor_simulated(d));
         bh_buf_str(b, "\n");
     }
     if (f->platform->root) {
@@ -183,9 +184,10 @@ static void write_summary(struct bh_cli *cli, const struct bh_doctor *d)
     add_promises(&line, promises, BH_CAN, "can keep");
     add_promises(&line, promises, BH_CANNOT, "cannot");
     add_promises(&line, promises, BH_CAN_UNKNOWN, "not known");
-    if (d->f->gpus && d->f->gpus->simulated)
+    const bool simulated = bh_doctor_simulated(d) != NULL;
+    if (simulated)
         bh_buf_str(&cli->out, "simulated: ");
-    sentence(cli, bh_buf_text(&line), d->f->gpus && d->f->gpus->simulated ? 11 : 0, 2);
+    sentence(cli, bh_buf_text(&line), simulated ? 11 : 0, 2);
     bh_buf_fini(&line);
 }
 

@@ -75,6 +75,25 @@ TEST(simulated_is_on_the_first_line_and_the_last)
     CHECK(strstr(out, "\nsimulated: can keep: ") != NULL);
 }
 
+TEST(simulated_is_said_where_the_stand_in_does_not_answer)
+{
+    x.facts.gpus = NULL;
+    x.facts.gpus_err = (struct bh_err){BH_CONFLICT, "simulated: library and driver differ"};
+    x.facts.stand_in = "a library that calls itself a stand-in";
+    const char *out = shown(false, false, false);
+    CHECK(starts(
+        out, "simulated: no GPU stands behind these lines, but a library that calls itself a stand-in\n"));
+    CHECK(strstr(out, "\nsimulated: can keep: nothing") != NULL);
+    x.facts.gpus = &x.gpus;
+    x.gpus.simulated = false;
+    x.facts.stand_in = "a simulated node";
+    CHECK(starts(shown(false, false, false),
+                 "simulated: beside a driver of this machine stands a simulated node"));
+    x.facts.stand_in = NULL;
+    CHECK(!strstr(shown(false, false, false), "simulated"));
+    x.gpus.simulated = true;
+}
+
 TEST(colour_and_folding_are_for_a_terminal)
 {
     CHECK(strstr(shown(false, true, true), "mattention\x1b[0m") != NULL);

@@ -82,12 +82,16 @@ static struct bh_check_result cdi(struct bh_doctor *d)
     const struct bh_gpu_snapshot *s = d->f->gpus;
     bool named[BH_NODE_MINORS_MAX] = {false};
     size_t total = 0, here = 0;
+    const char *closed = NULL;
     for (size_t i = 0; i < n->cdi.n; i++) {
+        closed = closed ? closed : n->cdi.at[i].why;
         bh_doctor_detail(d, "%s%s%s", n->cdi.at[i].path, n->cdi.at[i].why ? ": " : "",
                          n->cdi.at[i].why ? n->cdi.at[i].why : "");
         if (n->cdi.at[i].text)
             total += bh_nvidia_minors(n->cdi.at[i].text, named);
     }
+    if (closed) /* what stands in it may be what the others lack */
+        return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s", closed);
     if (!total)
         return bh_saw(d, BH_CHECK_NOTE, 0, "no spec in /etc/cdi or /var/run/cdi names a GPU");
     for (size_t i = 0; i < s->devices.n; i++) {
@@ -195,8 +199,25 @@ static struct bh_check_result fact(struct bh_doctor *d, struct bh_platform_fact 
     return r;
 }
 
+/* A GPU whose address is not known was not looked at, whatever is said of the others; dead ones count. */
+static bool has_unplaced(struct bh_doctor *d, struct bh_check_result *ret)
+{
+    for (size_t i = 0; i < d->f->gpus->devices.n; i++)
+        if (!d->f->gpus->devices.at[i].pci) {
+            *ret = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_VM | BH_MODE_CVM,
+                          "GPU %" PRIu32 ": its PCI address is not known, so it was not looked at",
+                          d->f->gpus->devices.at[i].index);
+            ret->because = "a GPU's PCI address is not known";
+            return true;
+        }
+    return false;
+}
+
 static struct bh_check_result iommu(struct bh_doctor *d)
 {
+    struct bh_check_result r;
+    if (d->f->platform->iommu.known == BH_KNOWN_YES && has_unplaced(d, &r))
+        return r;
     return fact(d, d->f->platform->iommu, "on, every GPU is in a group", "no IOMMU");
 }
 
@@ -204,26 +225,44 @@ static struct bh_check_result acs(struct bh_doctor *d)
 {
     if (d->f->platform->iommu.known == BH_KNOWN_NO)
         return bh_saw(d, BH_CHECK_NONE, 0, "without an IOMMU there is nothing to redirect to");
+    struct bh_check_result r;
+    if (d->f->platform->acs.known == BH_KNOWN_YES && has_unplaced(d, &r))
+        return r;
     return fact(d, d->f->platform->acs, "peer traffic goes up to the IOMMU on every port", "ACS is off");
 }
 
 static struct bh_check_result groups(struct bh_doctor *d)
 {
     const struct bh_node *n = d->f->node;
+    const struct bh_node_group *unread = NULL, *outside = NULL;
     size_t grouped = 0;
+    struct bh_check_result r;
     for (size_t i = 0; i < n->groups.n; i++) {
-        grouped += n->groups.at[i].id != NULL;
-        if (!n->groups.at[i].others)
+        const struct bh_node_group *g = &n->groups.at[i];
+        grouped += g->id != NULL;
+        outside = !outside && !g->id ? g : outside;
+        unread = !unread && g->why ? g : unread;
+        if (!g->others)
             continue;
-        struct bh_check_result r =
-            bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_VM | BH_MODE_CVM, "GPU %s shares group %s with %s",
+        r = bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_VM | BH_MODE_CVM, "GPU %s shares group %s with %s",
                    n->groups.at[i].gpu, n->groups.at[i].id, n->groups.at[i].others);
         r.because = "a GPU shares its IOMMU group";
         return r;
     }
     if (!grouped)
-        return bh_saw(d, BH_CHECK_NONE, 0, "no GPU is in a group");
-    return bh_saw(d, BH_CHECK_OK, 0, "each GPU alone in its group");
+        return has_unplaced(d, &r) ? r : bh_saw(d, BH_CHECK_NONE, 0, "no GPU is in a group");
+    if (unread) {
+        r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_VM | BH_MODE_CVM, "who shares group %s with GPU %s: %s",
+                   unread->id, unread->gpu, unread->why);
+        r.because = "who is in a GPU's IOMMU group is not known";
+        return r;
+    }
+    if (outside) {
+        r = bh_saw(d, BH_CHECK_NOTE, BH_MODE_VM | BH_MODE_CVM, "GPU %s is in no group", outside->gpu);
+        r.because = "a GPU is in no IOMMU group";
+        return r;
+    }
+    return has_unplaced(d, &r) ? r : bh_saw(d, BH_CHECK_OK, 0, "each GPU alone in its group");
 }
 
 static struct bh_check_result vfio(struct bh_doctor *d)
@@ -243,16 +282,22 @@ static struct bh_check_result unsafe(struct bh_doctor *d)
     } params[] = {{BH_LINE_UNSAFE_INTERRUPTS, "allow_unsafe_interrupts"},
                   {BH_LINE_UNSAFE_NOIOMMU, "enable_unsafe_noiommu_mode"}};
     size_t known = 0;
+    const char *gap = NULL;
     for (size_t i = 0; i < BH_COUNT_OF(params); i++) {
-        const char *v = d->f->node->lines[params[i].line].text;
-        known += v != NULL;
-        if (!v || bh_str_eq(v, "N") || bh_str_eq(v, "0"))
+        const struct bh_node_value line = d->f->node->lines[params[i].line];
+        const char *v = line.text;
+        known += v && *v;
+        if (!line.is_absent && (!v || !*v) && !gap)
+            gap = v ? bh_arena_printf(&d->arena, "%s is empty", params[i].name) : line.why;
+        if (!v || !*v || bh_str_eq(v, "N") || bh_str_eq(v, "0"))
             continue;
         struct bh_check_result r =
             bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_VM | BH_MODE_CVM, "%s is %s", params[i].name, v);
         r.because = params[i].name;
         return r;
     }
+    if (gap)
+        return bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_VM | BH_MODE_CVM, "%s", gap);
     if (!known)
         return bh_saw(d, BH_CHECK_NONE, 0, "the VFIO modules are not loaded");
     return bh_saw(d, BH_CHECK_OK, 0, "no unsafe mode is on");
@@ -278,20 +323,37 @@ static struct bh_check_result qemu(struct bh_doctor *d)
     return r;
 }
 
-static bool says_yes(const char *v)
+/* The processor's side: SEV-SNP or TDX. */
+static enum bh_known processor_keeps(const struct bh_node *n)
 {
-    return v && (bh_str_eq(v, "Y") || bh_str_eq(v, "1"));
+    enum bh_known known = BH_KNOWN_NO;
+    const enum bh_node_line lines[] = {BH_LINE_SEV_SNP, BH_LINE_TDX};
+    for (size_t i = 0; i < BH_COUNT_OF(lines); i++) {
+        const struct bh_node_value v = n->lines[lines[i]];
+        if (v.text && (bh_str_eq(v.text, "Y") || bh_str_eq(v.text, "1")))
+            return BH_KNOWN_YES;
+        known = v.is_absent || (v.text && *v.text) ? known : BH_KNOWN_NOT;
+    }
+    return known;
 }
 
 static struct bh_check_result confidential(struct bh_doctor *d)
 {
     enum { PRODUCTION = 2 };
+    static const char *const words[] = {
+        [BH_KNOWN_NOT] = "not known", [BH_KNOWN_NO] = "not to be seen", [BH_KNOWN_YES] = "on"};
     const struct bh_gpu_snapshot *s = d->f->gpus;
-    bool cpu =
-        says_yes(d->f->node->lines[BH_LINE_SEV_SNP].text) || says_yes(d->f->node->lines[BH_LINE_TDX].text);
-    bh_doctor_detail(d, "the processor's side (SEV-SNP or TDX): %s", cpu ? "on" : "not to be seen");
+    const struct bh_reading asked[] = {s->cc_feature, s->cc_devtools, s->cc_environment};
+    enum bh_known cpu = processor_keeps(d->f->node);
+    bh_doctor_detail(d, "the processor's side (SEV-SNP or TDX): %s", words[cpu]);
+    const char *gap = NULL; /* a driver that does not know the question has not turned it on */
+    for (size_t i = 0; i < BH_COUNT_OF(asked) && !gap; i++)
+        gap = asked[i].why && !bh_str_starts(asked[i].why, "not supported by this ") ? asked[i].why : NULL;
     struct bh_check_result r;
-    if (s->cc_feature.why || !s->cc_feature.v) {
+    if (gap) {
+        r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_CVM, "not known of the GPUs: %s", gap);
+        r.because = "the GPUs do not say whether it is on";
+    } else if (s->cc_feature.why || !s->cc_feature.v) {
         r = bh_saw(d, BH_CHECK_NOTE, BH_MODE_CVM, "off on the GPUs%s%s", s->cc_feature.why ? ": " : "",
                    s->cc_feature.why ? s->cc_feature.why : "");
         r.because = "confidential computing is off";
@@ -299,7 +361,11 @@ static struct bh_check_result confidential(struct bh_doctor *d)
         r = bh_saw(d, BH_CHECK_ATTENTION, BH_MODE_CVM, "in developer mode: the host can debug the GPU");
         r.because = "the GPUs are in developer mode";
         r.mend = "nvidia_gpu_tools.py --set-cc-mode=on --reset-after-cc-mode-switch";
-    } else if (!cpu) {
+    } else if (cpu == BH_KNOWN_NOT) {
+        r = bh_saw(d, BH_CHECK_UNKNOWN, BH_MODE_CVM,
+                   "on for the GPUs; SEV-SNP or TDX on the host is not known");
+        r.because = "not known whether the processor has it on";
+    } else if (cpu == BH_KNOWN_NO) {
         r = bh_saw(d, BH_CHECK_NOTE, BH_MODE_CVM, "on for the GPUs, and neither SEV-SNP nor TDX on the host");
         r.because = "neither SEV-SNP nor TDX";
     } else {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static struct bh_span trim(const char *at, size_t n)
+struct bh_span bh_span_trim(const char *at, size_t n)
 {
     while (n && bh_is_space(*at)) {
         at++;
@@ -25,8 +25,8 @@ bool bh_params_next(const char *text, size_t *pos, struct bh_span *ret_key, stru
         const char *colon = memchr(line, ':', n);
         if (!colon)
             continue;
-        struct bh_span key = trim(line, (size_t)(colon - line));
-        struct bh_span value = trim(colon + 1, n - (size_t)(colon + 1 - line));
+        struct bh_span key = bh_span_trim(line, (size_t)(colon - line));
+        struct bh_span value = bh_span_trim(colon + 1, n - (size_t)(colon + 1 - line));
         if (!key.n)
             continue;
         if (value.n >= 2 && value.at[0] == '"' && value.at[value.n - 1] == '"')
@@ -68,7 +68,7 @@ static bool field(const char *line, size_t n, const char *key, struct bh_span *r
     size_t k = strlen(key);
     if (n < k || memcmp(line, key, k) != 0)
         return false;
-    *ret = trim(line + k, n - k);
+    *ret = bh_span_trim(line + k, n - k);
     return true;
 }
 

@@ -20,6 +20,8 @@ struct bh_span {
     size_t n;
 };
 
+/* Without the blanks around it. */
+struct bh_span bh_span_trim(const char *at, size_t n);
 /*
  * The next `Key: value` line of /proc/driver/nvidia/params at or after *pos, quotes around the value taken
  * off; moves *pos behind it. False: no more.

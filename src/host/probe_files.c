@@ -6,6 +6,7 @@
 #include "host/labels.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -22,6 +23,7 @@ enum {
 };
 
 static const char *const lines[BH_N_LINES] = {
+    [BH_LINE_MODULE_VERSION] = "/sys/module/nvidia/version",
     [BH_LINE_MODULE_TAINT] = "/sys/module/nvidia/taint",
     [BH_LINE_UVM_DISABLE_HMM] = "/sys/module/nvidia_uvm/parameters/uvm_disable_hmm",
     [BH_LINE_PTRACE_SCOPE] = "/proc/sys/kernel/yama/ptrace_scope",
@@ -73,8 +75,10 @@ static void read_lines(struct bh_node *n)
     struct bh_err err;
     char text[LINE];
     for (size_t i = 0; i < BH_N_LINES; i++) {
-        if (bh_sysfile_line(lines[i], text, sizeof(text), &err) < 0)
-            n->lines[i].why = bh_arena_str(&n->arena, err.msg);
+        int rc = bh_sysfile_line(lines[i], text, sizeof(text), &err);
+        if (rc < 0)
+            n->lines[i] = (struct bh_node_value){.why = bh_arena_str(&n->arena, err.msg),
+                                                 .is_absent = rc == BH_NOT_FOUND};
         else
             n->lines[i].text = bh_arena_str(&n->arena, text);
     }
@@ -92,11 +96,19 @@ static struct bh_node_file read_text(struct bh_node *n, const char *path)
     return f;
 }
 
+/* Whether something is there cannot be told from outside a folder that is closed: then it may be. */
+static bool may_be_there(const char *path)
+{
+    char at[BH_SYSPATH_MAX];
+    struct stat st;
+    return bh_syspath(at, path) && (stat(at, &st) == 0 || (errno != ENOENT && errno != ENOTDIR));
+}
+
 static void read_files(struct bh_node *n)
 {
     for (size_t i = 0; i < BH_N_FILES; i++)
         for (size_t k = 0; k < PLACES && files[i][k] && !n->files[i].path; k++)
-            if (bh_sysfile_exists(files[i][k]))
+            if (may_be_there(files[i][k]))
                 n->files[i] = read_text(n, files[i][k]);
 }
 
@@ -129,6 +141,8 @@ static struct bh_devnode node_at(struct bh_node *n, const char *path)
     d.exists = true;
     d.is_device = S_ISCHR(st.st_mode) || *bh_sysroot();
     d.mode = (uint32_t)(st.st_mode & 07777);
+    d.uid = st.st_uid;
+    d.gid = st.st_gid;
     return d;
 }
 
@@ -161,11 +175,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The names in a folder, sorted; at most max, so that a hostile folder costs no more. */
-static void list(struct bh_arena *a, const char *folder, size_t max, name_vec *ret)
+/* The names in a folder, sorted; at most max, so that a hostile folder costs no more. 0 or an errno. */
+static int list(struct bh_arena *a, const char *folder, size_t max, name_vec *ret)
 {
     char at[BH_SYSPATH_MAX];
+    errno = ENAMETOOLONG;
     DIR *dir = bh_syspath(at, folder) ? opendir(at) : NULL;
+    int error = dir ? 0 : errno;
     for (const struct dirent *e; dir && ret->n < max && (e = readdir(dir));)
         if (e->d_name[0] != '.')
             *bh_vec_push(ret) = bh_arena_str(a, e->d_name);
@@ -173,13 +189,17 @@ static void list(struct bh_arena *a, const char *folder, size_t max, name_vec *r
         closedir(dir);
     if (ret->n)
         qsort(ret->at, ret->n, sizeof(*ret->at), by_name);
+    return error;
 }
 
 static void read_cdi(struct bh_node *n, const char *folder)
 {
     name_vec names = {0};
     char path[BH_SYSPATH_MAX];
-    list(&n->arena, folder, CDI_FILES_MAX, &names);
+    int error = list(&n->arena, folder, CDI_FILES_MAX, &names);
+    if (error && error != ENOENT)
+        *bh_vec_push(&n->cdi) = (struct bh_node_file){
+            .path = folder, .why = bh_arena_printf(&n->arena, "%s: %s", folder, strerror(error))};
     for (size_t i = 0; i < names.n; i++)
         if (bh_str_ends(names.at[i], ".json") || bh_str_ends(names.at[i], ".yaml")) {
             (void)snprintf(path, sizeof(path), "%s/%.255s", folder, names.at[i]);
@@ -215,11 +235,19 @@ static void read_group(struct bh_node *n, const char *gpu)
     const char *slash = strrchr(to, '/');
     g->id = bh_arena_str(&n->arena, slash ? slash + 1 : to);
     (void)snprintf(path, sizeof(path), "/sys/kernel/iommu_groups/%.60s/devices", g->id);
-    list(&n->arena, path, MEMBERS_MAX, &members);
-    for (size_t i = 0; i < members.n; i++)
+    int error = list(&n->arena, path, MEMBERS_MAX, &members);
+    bool has_gpu = false;
+    for (size_t i = 0; i < members.n; i++) {
+        has_gpu = has_gpu || bh_str_eq(members.at[i], gpu);
         if (is_stranger(gpu, members.at[i]))
             g->others =
                 g->others ? bh_arena_printf(&n->arena, "%s, %s", g->others, members.at[i]) : members.at[i];
+    }
+    /* A list that does not have the GPU itself is not the group's, or was cut. */
+    if (error)
+        g->why = bh_arena_printf(&n->arena, "%s: %s", path, strerror(error));
+    else if (!has_gpu || members.n == MEMBERS_MAX)
+        g->why = bh_arena_printf(&n->arena, "%s does not name all of its members", path);
     bh_vec_fini(&members);
 }
 
@@ -253,6 +281,7 @@ void bh_node_read(struct bh_node *ret, const struct bh_node_ask *ask)
     ret->vfio =
         bh_sysfile_exists("/sys/module/vfio_pci") || bh_sysfile_exists("/sys/bus/pci/drivers/vfio-pci");
     ret->mps_running = bh_sysfile_exists(MPS_FOLDER "/control");
+    ret->mps_hidden = !ret->mps_running && may_be_there(MPS_FOLDER "/control");
     ret->mps_folder_mode = node_at(ret, MPS_FOLDER).mode;
     read_state_folder(ret);
 }

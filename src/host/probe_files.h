@@ -14,6 +14,7 @@
 
 /* Files whose first line is all there is to know. */
 enum bh_node_line {
+    BH_LINE_MODULE_VERSION,
     BH_LINE_MODULE_TAINT,
     BH_LINE_UVM_DISABLE_HMM,
     BH_LINE_PTRACE_SCOPE,
@@ -56,9 +57,16 @@ enum bh_node_program_id {
     BH_N_PROGRAMS,
 };
 
+/* A line that is not there tells something about the node; one that may not be read tells nothing. */
+struct bh_node_value {
+    const char *text; /* NULL: there is none */
+    const char *why;  /* why */
+    bool is_absent;   /* no such file, as against one that cannot be read */
+};
+
 struct bh_node_file {
     const char *path; /* NULL: none of the places has it */
-    const char *text; /* NULL: it is there and cannot be read */
+    const char *text; /* NULL: it is there, or may be, and cannot be read */
     const char *why;  /* why there is no text */
 };
 
@@ -72,6 +80,7 @@ struct bh_devnode {
     bool exists;
     bool is_device; /* a character device; below a root that stands for a machine any file will do */
     uint32_t mode;  /* permissions, 0 when it is not there */
+    uint32_t uid, gid;
 };
 
 /* The devices that cannot be told apart from a GPU by the IOMMU. */
@@ -79,6 +88,7 @@ struct bh_node_group {
     const char *gpu;    /* its PCI address */
     const char *id;     /* NULL: in no group */
     const char *others; /* addresses of strangers in it; NULL: none */
+    const char *why;    /* why its members are not known; NULL: they are */
 };
 
 /* What to look for: the GPUs' PCI addresses, the minors of their nodes and of their MIG capabilities. */
@@ -91,15 +101,16 @@ struct bh_node_ask {
 
 struct bh_node {
     struct bh_arena arena;
-    struct bh_platform_text lines[BH_N_LINES];
+    struct bh_node_value lines[BH_N_LINES];
     struct bh_node_file files[BH_N_FILES];
     struct bh_node_program programs[BH_N_PROGRAMS];
     struct bh_devnode ctl, uvm, mig_config, imex_channel0, kvm;
     BH_VEC(struct bh_devnode) gpus, caps; /* in the order they were asked for */
-    BH_VEC(struct bh_node_file) cdi;
+    BH_VEC(struct bh_node_file) cdi; /* a folder that cannot be read stands there as a file that cannot */
     BH_VEC(struct bh_node_group) groups;
     bool persistenced, vfio;
     bool mps_running;         /* a control daemon's pipe is in NVIDIA's default place */
+    bool mps_hidden;          /* that place may not be looked into */
     uint32_t mps_folder_mode; /* of that place */
     const char *state_folder; /* the daemon's, or the nearest that exists; NULL: none */
     uint64_t state_free_bytes;

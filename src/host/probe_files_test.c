@@ -58,7 +58,7 @@ TEST(an_empty_machine)
     CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
     bh_node_read(&node, &ask);
     for (size_t i = 0; i < BH_N_LINES; i++)
-        CHECK(!node.lines[i].text && node.lines[i].why);
+        CHECK(!node.lines[i].text && node.lines[i].why && node.lines[i].is_absent);
     for (size_t i = 0; i < BH_N_FILES; i++)
         CHECK(!node.files[i].path && !node.files[i].text);
     for (size_t i = 0; i < BH_N_PROGRAMS; i++)
@@ -109,6 +109,7 @@ TEST(devices_and_their_modes)
     CHECK_EQ(node.caps.at[0].mode, 0444);
     CHECK(node.mps_running && node.vfio && node.persistenced);
     CHECK_EQ(node.mps_folder_mode, 0700);
+    CHECK(!node.mps_hidden && node.ctl.uid == geteuid() && node.ctl.gid == getegid());
 }
 
 TEST(a_file_is_no_device_on_this_machine)
@@ -145,6 +146,42 @@ TEST(strangers_in_a_group)
     put("/sys/kernel/iommu_groups/7/devices/0000:1a:00.0", "", 0644);
     read_again();
     CHECK_STR(node.groups.at[0].others, "0000:19:00.0, 0000:1a:00.0");
+    CHECK(!node.groups.at[0].why);
+}
+
+TEST(a_group_whose_members_are_not_listed_is_not_known)
+{
+    char at[BH_SYSPATH_MAX];
+    CHECK(below(at, "/sys/kernel/iommu_groups/7/devices/0000:18:00.0") && unlink(at) == 0);
+    read_again();
+    CHECK(node.groups.at[0].why && strstr(node.groups.at[0].why, "does not name all"));
+    CHECK(below(at, "/sys/kernel/iommu_groups/7/devices/x"));
+    *strrchr(at, '/') = '\0';
+    char away[BH_SYSPATH_MAX + 8];
+    (void)snprintf(away, sizeof(away), "%s.away", at);
+    CHECK_EQ(rename(at, away), 0);
+    read_again();
+    CHECK(node.groups.at[0].why && strstr(node.groups.at[0].why, "No such file"));
+}
+
+/* Root may read everything, so what cannot be read is a folder in a file's place. */
+TEST(what_cannot_be_read_is_not_absent)
+{
+    char at[BH_SYSPATH_MAX];
+    CHECK(below(at, "/proc/sys/kernel/io_uring_disabled/x"));
+    put("/var/run/cdi/closed.json/x", "", 0644);
+    read_again();
+    CHECK(!node.lines[BH_LINE_IO_URING_DISABLED].text && !node.lines[BH_LINE_IO_URING_DISABLED].is_absent);
+    CHECK_EQ(node.cdi.n, 3);
+    CHECK(!node.cdi.at[2].text && node.cdi.at[2].why);
+    CHECK(below(at, "/etc/cdi/x"));
+    *strrchr(at, '/') = '\0';
+    char away[BH_SYSPATH_MAX + 8];
+    (void)snprintf(away, sizeof(away), "%s.away", at);
+    CHECK_EQ(rename(at, away), 0);
+    put("/etc/cdi", "", 0644);
+    read_again();
+    CHECK(node.cdi.n == 3 && !node.cdi.at[0].text && strstr(node.cdi.at[0].why, "Not a directory"));
 }
 
 static int drop(const char *path, const struct stat *st, int type, struct FTW *ftw)

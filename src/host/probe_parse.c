@@ -5,21 +5,10 @@
 
 #include <string.h>
 
-static struct bh_span trim(const char *at, size_t n)
-{
-    while (n && bh_is_space(*at)) {
-        at++;
-        n--;
-    }
-    while (n && bh_is_space(at[n - 1]))
-        n--;
-    return (struct bh_span){at, n};
-}
-
 /* Without a comment behind it and without quotes around it. */
 static struct bh_span value_of(const char *at, size_t n)
 {
-    struct bh_span v = trim(at, n);
+    struct bh_span v = bh_span_trim(at, n);
     if (v.n >= 2 && (v.at[0] == '"' || v.at[0] == '\'')) {
         const char *end = memchr(v.at + 1, v.at[0], v.n - 1);
         if (end)
@@ -27,7 +16,7 @@ static struct bh_span value_of(const char *at, size_t n)
     }
     for (size_t i = 1; i < v.n; i++)
         if (v.at[i] == '#' && bh_is_space(v.at[i - 1]))
-            return trim(v.at, i);
+            return bh_span_trim(v.at, i);
     return v;
 }
 
@@ -37,11 +26,11 @@ bool bh_pairs_next(const char *text, size_t *pos, struct bh_span *ret_key, struc
         const char *line = text + *pos;
         size_t n = strcspn(line, "\n");
         *pos += n + (line[n] == '\n');
-        struct bh_span whole = trim(line, n);
+        struct bh_span whole = bh_span_trim(line, n);
         const char *equals = whole.n && *whole.at != '#' ? memchr(whole.at, '=', whole.n) : NULL;
         if (!equals)
             continue;
-        struct bh_span key = trim(whole.at, (size_t)(equals - whole.at));
+        struct bh_span key = bh_span_trim(whole.at, (size_t)(equals - whole.at));
         if (!key.n)
             continue;
         *ret_key = key;
@@ -75,7 +64,7 @@ bool bh_span_lists(struct bh_span s, const char *word)
     for (size_t from = 0; from < s.n;) {
         const char *comma = memchr(s.at + from, ',', s.n - from);
         size_t n = comma ? (size_t)(comma - s.at) - from : s.n - from;
-        if (bh_span_eq_nocase(trim(s.at + from, n), word))
+        if (bh_span_eq_nocase(bh_span_trim(s.at + from, n), word))
             return true;
         from += n + 1;
     }

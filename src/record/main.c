@@ -26,7 +26,10 @@ static const char USAGE[] =
     "       bulkhead-record diff OLD NEW\n"
     "\n"
     "run   runs COMMAND and writes to FILE which calls it made to the NVIDIA driver, as shapes: numbers,\n"
-    "      sizes, classes, flags and statuses, never contents. Ends with COMMAND's status.\n"
+    "      sizes, classes, flags and statuses, never contents. Waits for COMMAND and for all\n"
+    "      processes it started, also those that outlive it; ends with COMMAND's status. A process made\n"
+    "      with CLONE_UNTRACED cannot be followed: its opens, closes, ioctls and mappings of files\n"
+    "      fail with ENOSYS.\n"
     "      --driver and --gpu say what this machine's files do not; --dev is where device files are (/dev).\n"
     "show  says what a recording holds, by section.\n"
     "diff  says what NEW does otherwise than OLD, by section. Ends with 0: nothing, 1: something.\n";

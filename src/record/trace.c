@@ -10,10 +10,12 @@
 #include "base/units.h"
 #include "record/decode.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/audit.h>
+#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -78,10 +80,12 @@ static const struct sock_filter FILTER[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     LOAD(nr),
 #ifdef SYS_open
-    JUMP_IF(SYS_open, 6, 0),
+    JUMP_IF(SYS_open, 8, 0),
 #else
-    JUMP_IF(SYS_openat, 6, 0),
+    JUMP_IF(SYS_openat, 8, 0),
 #endif
+    JUMP_IF(SYS_openat2, 7, 0),
+    JUMP_IF(SYS_close_range, 6, 0),
     JUMP_IF(SYS_ioctl, 5, 0),
     JUMP_IF(SYS_openat, 4, 0),
     JUMP_IF(SYS_close, 3, 0),
@@ -270,6 +274,27 @@ static bool enter_close(struct recorder *r, struct thread *t)
     return t->named;
 }
 
+/* Its descriptors are known only until it is made, and with good arguments it does not fail: recorded at once. */
+static bool enter_close_range(struct recorder *r, struct thread *t)
+{
+    const uint32_t first = (uint32_t)t->args[0], last = (uint32_t)t->args[1];
+    char path[64];
+    uint64_t fd;
+    if (first > last || t->args[2] & ~(uint64_t)CLOSE_RANGE_UNSHARE)
+        return false; /* closes nothing: refused, or CLOSE_RANGE_CLOEXEC */
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)t->tid);
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        struct bh_call call = {.kind = BH_CALL_CLOSE};
+        if (bh_uint_parse(e->d_name, INT32_MAX, &fd, NULL) == BH_OK && fd >= first && fd <= last &&
+            fd_file(r, t, fd, &call.file, &call.gpu))
+            add(r, t->tgid, &call);
+    }
+    if (d)
+        closedir(d);
+    return false;
+}
+
 static bool enter_map(struct recorder *r, struct thread *t)
 {
     t->call = (struct bh_call){
@@ -284,6 +309,7 @@ static bool enter(struct recorder *r, struct thread *t)
     case SYS_ioctl:
         return enter_ioctl(r, t);
     case SYS_openat:
+    case SYS_openat2:
         return enter_open(r, t, t->args[1]);
 #ifdef SYS_open
     case SYS_open:
@@ -291,6 +317,8 @@ static bool enter(struct recorder *r, struct thread *t)
 #endif
     case SYS_close:
         return enter_close(r, t);
+    case SYS_close_range:
+        return enter_close_range(r, t);
     case SYS_mmap:
         return enter_map(r, t);
     default:

@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -65,6 +67,21 @@ static int role_calls(void)
     close(ctl);
     (void)device("nvidia7");
     return 7;
+}
+
+/* The calls that newer libraries make instead of open and close. */
+static int role_newer(void)
+{
+    char path[512];
+    struct open_how how = {.flags = O_RDWR};
+    snprintf(path, sizeof(path), "%s/nvidia0", getenv("BH_ROLE_DEV"));
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)), null = open("/dev/null", O_RDWR);
+    control(fd, 1);
+    (void)close_range((unsigned)fd, (unsigned)null, CLOSE_RANGE_CLOEXEC); /* closes nothing */
+    (void)close_range((unsigned)null, (unsigned)fd, 0);                   /* nor does this */
+    control(fd, 2);
+    (void)close_range((unsigned)fd, ~0u, 0);
+    return fcntl(fd, F_GETFD) < 0 && null > fd ? 5 : 6;
 }
 
 static int role_fork(void)
@@ -207,6 +224,7 @@ static const struct {
     int (*fn)(void);
 } ROLES[] = {
     {"calls", role_calls},
+    {"newer", role_newer},
     {"fork", role_fork},
     {"threads", role_threads},
     {"exec", role_exec},
@@ -312,6 +330,16 @@ TEST(calls_are_recorded_with_their_outcome)
         "close ctl\n"
         "open gpu7 errno 2\n");
     CHECK_EQ(status, 7);
+}
+
+TEST(newer_forms_of_open_and_close_are_seen)
+{
+    int status;
+    CHECK_STR(recorded("newer", &status), "open gpu0\n"
+                                          "gpu0 control 32 command 1 on #0 params 0 flags 0 errno 25\n"
+                                          "gpu0 control 32 command 2 on #0 params 0 flags 0 errno 25\n"
+                                          "close gpu0\n");
+    CHECK_EQ(status, 5);
 }
 
 TEST(processes_are_told_apart)

@@ -23,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,20 +33,21 @@ static const char socket_name[] = "/rm.sock";
 struct conn {
     int fd; /* 0: none */
     pid_t pid;
-    uint64_t cookie; /* of the socket: never given to another one */
-    bool busy;       /* a request was sent and its reply not taken yet */
+    uint64_t cookie;      /* of the socket: never given to another one */
+    bool busy;            /* a request was sent and its reply not taken yet */
+    uint32_t patience_ms; /* as the socket has it */
     char folder[FOLDER_MAX];
 };
 
 static _Thread_local struct conn mine;
 static _Thread_local char
     used[FOLDER_MAX + 1]; /* bh_sim_use; "": BULKHEAD_SIM; longer than can be: too long */
+static _Thread_local uint32_t patience_ms;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-/* 0: no socket. */
-static uint64_t cookie_of(int fd)
+uint64_t bh_sim_socket_cookie(int fd)
 {
     uint64_t cookie = 0;
     socklen_t n = sizeof(cookie);
@@ -54,7 +56,7 @@ static uint64_t cookie_of(int fd)
 
 static bool is_ours(const struct conn *c)
 {
-    return c->fd > 0 && c->cookie != 0 && cookie_of(c->fd) == c->cookie;
+    return c->fd > 0 && c->cookie != 0 && bh_sim_socket_cookie(c->fd) == c->cookie;
 }
 
 /* Keeps errno. A number that is somebody else's by now is left alone. */
@@ -109,6 +111,18 @@ void bh_sim_use(const char *folder)
     (void)!memccpy(used, folder ? folder : "", '\0', FOLDER_MAX);
 }
 
+void bh_sim_patience(uint32_t ms)
+{
+    patience_ms = ms;
+}
+
+static void set_patience(int fd, uint32_t ms)
+{
+    const struct timeval t = {.tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000};
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
+}
+
 static int conn_open(struct conn *c, const char *folder)
 {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
@@ -126,6 +140,7 @@ static int conn_open(struct conn *c, const char *folder)
     int fd = lift(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)), rc;
     if (fd < 0)
         return -1;
+    set_patience(fd, patience_ms);
     do
         rc = connect(fd, (const struct sockaddr *)&to, sizeof(to));
     while (rc < 0 && errno == EINTR);
@@ -135,7 +150,8 @@ static int conn_open(struct conn *c, const char *folder)
         errno = error == ENOENT || error == ENOTDIR || error == ECONNREFUSED ? ENODEV : error;
         return -1;
     }
-    *c = (struct conn){.fd = fd, .pid = getpid(), .cookie = cookie_of(fd)};
+    *c = (struct conn){
+        .fd = fd, .pid = getpid(), .cookie = bh_sim_socket_cookie(fd), .patience_ms = patience_ms};
     memcpy(c->folder, folder, n + 1);
     return 0;
 }
@@ -145,8 +161,12 @@ static int conn_ready(struct conn *c, bool *ret_fresh)
 {
     const char *folder = folder_now();
     *ret_fresh = false;
-    if (is_ours(c) && c->pid == getpid() && strcmp(c->folder, folder) == 0)
+    if (is_ours(c) && c->pid == getpid() && strcmp(c->folder, folder) == 0) {
+        if (c->patience_ms != patience_ms)
+            set_patience(c->fd, patience_ms);
+        c->patience_ms = patience_ms;
         return 0;
+    }
     drop(c);
     *ret_fresh = true;
     if (conn_open(c, folder) < 0)

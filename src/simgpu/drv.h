@@ -47,6 +47,10 @@ int bh_sim_mig(struct bh_sim_mig_order *order);
 /* Any request; reply goes where the request was. fd -1: none. ret_fd may be NULL. For drv's own use, the command line
  * and tests. */
 int bh_sim_call(struct bh_sim_msg *msg, void *body, size_t body_max, int fd, int *ret_fd);
+/* How long this thread's requests wait for the node before they fail with EAGAIN; 0, as at first: for ever. */
+void bh_sim_patience(uint32_t ms);
+/* A number that no other socket ever has: how a descriptor is known again. 0: no socket. */
+uint64_t bh_sim_socket_cookie(int fd);
 /* The folder of another node than BULKHEAD_SIM's, for this thread; NULL: BULKHEAD_SIM again. */
 void bh_sim_use(const char *folder);
 

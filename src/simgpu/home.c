@@ -2,9 +2,10 @@
 /*
  * home.c - the folders of simulated nodes.
  *
- * What is removed is walked by descriptor and never through a link, because a folder may stand where others can
- * write. A lock is an open file description's (F_OFD_SETLK): the daemon inherits it from whoever took the name, it ends
- * with the process however that ends, and asking whether it is held does not take it.
+ * A folder is emptied and removed only when it is a node's: its `node` begins with the mark, which is written first
+ * and removed last. What is removed is walked by descriptor and never through a link, because a folder may stand
+ * where others can write. A lock is an open file description's (F_OFD_SETLK): the daemon inherits it from whoever took
+ * the name, it ends with the process however that ends, and asking whether it is held does not take it.
  */
 #include "simgpu/home.h"
 
@@ -19,12 +20,14 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char machine_home[] = "/run/bulkhead-sim";
-static const char lock_name[] = "lock", node_name[] = "node";
+static const char lock_name[] = "lock", node_name[] = "node", mark[] = "simulated yes\n";
 enum { NODE_FILE_MAX = 4096, DEPTH_MAX = 32 };
 
 static int fail_errno(struct bh_err *err, const char *path, int error)
@@ -91,13 +94,31 @@ int bh_sim_home(char ret[BH_SIM_FOLDER_MAX], struct bh_err *err)
 
 /* ---- what there is ---- */
 
-/* Is the lock held by a process that serves? Somebody who merely reads cannot pretend to. */
-static bool lock_held(int dir)
+/* Does a process listen there? */
+static bool listens(const char *folder)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/rm.sock", folder);
+    int fd = n > 0 && (size_t)n < sizeof(at.sun_path)
+                 ? socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+                 : -1;
+    if (fd < 0)
+        return false;
+    bool there = connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 || errno == EAGAIN;
+    close(fd);
+    return there;
+}
+
+/*
+ * Is the lock held by a process that serves? Only the node's owner can open it, so that nobody else can hold it either;
+ * others see whether it is answered.
+ */
+static bool lock_held(int dir, const char *folder)
 {
     struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     int fd = openat(dir, lock_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return false;
+        return errno == EACCES && listens(folder);
     bool held = fcntl(fd, F_OFD_GETLK, &l) == 0 && l.l_type == F_WRLCK;
     close(fd);
     return held;
@@ -119,15 +140,27 @@ static void read_line(struct bh_sim_place *p, const char *key, const char *value
         (void)snprintf(p->scene, sizeof(p->scene), "%s", value);
 }
 
+/* What `node` says, as a text; 0: nothing. */
+static size_t node_text(int dir, char ret[NODE_FILE_MAX + 1])
+{
+    int fd = openat(dir, node_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t n = fd >= 0 ? read(fd, ret, NODE_FILE_MAX) : -1;
+    if (fd >= 0)
+        close(fd);
+    ret[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+static bool is_marked(int dir)
+{
+    char text[NODE_FILE_MAX + 1];
+    return node_text(dir, text) && bh_str_starts(text, mark);
+}
+
 static void read_node(struct bh_sim_place *p, int dir)
 {
     char text[NODE_FILE_MAX + 1];
-    int fd = openat(dir, node_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0)
-        return;
-    ssize_t n = read(fd, text, NODE_FILE_MAX);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    (void)node_text(dir, text);
     for (char *line = text, *end; *line; line = end) {
         end = line + strcspn(line, "\n");
         if (*end)
@@ -149,11 +182,11 @@ static bool read_place(const char *home, const char *name, struct bh_sim_place *
     int dir = open(ret->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (dir < 0)
         return false;
-    bool is = fstat(dir, &st) == 0 && faccessat(dir, lock_name, F_OK, 0) == 0;
+    bool is = fstat(dir, &st) == 0 && faccessat(dir, lock_name, F_OK, 0) == 0 && is_marked(dir);
     if (is) {
         (void)snprintf(ret->name, sizeof(ret->name), "%.63s", name); /* as long as a valid name gets */
         ret->uid = st.st_uid;
-        ret->runs = lock_held(dir);
+        ret->runs = lock_held(dir, ret->folder);
         read_node(ret, dir);
     }
     close(dir);
@@ -246,7 +279,18 @@ int bh_sim_place_find(const char *name, struct bh_sim_place *ret, struct bh_err 
 
 /* ---- making and removing ---- */
 
-/* Everything below dir but `lock` at the top. */
+static bool is_dots(const char *name)
+{
+    return bh_str_eq(name, ".") || bh_str_eq(name, "..");
+}
+
+/* `lock` and `node`, at the top of a node's folder, go last. */
+static bool goes_last(const char *name)
+{
+    return bh_str_eq(name, lock_name) || bh_str_eq(name, node_name);
+}
+
+/* Everything below dir but what goes last. */
 static int empty_folder(int dir, unsigned depth)
 {
     int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
@@ -257,8 +301,7 @@ static int empty_folder(int dir, unsigned depth)
         return -1;
     }
     for (struct dirent *e; rc == 0 && (e = readdir(d));) {
-        if (bh_str_eq(e->d_name, ".") || bh_str_eq(e->d_name, "..") ||
-            (depth == 0 && bh_str_eq(e->d_name, lock_name)))
+        if (is_dots(e->d_name) || (depth == 0 && goes_last(e->d_name)))
             continue;
         if (unlinkat(dir, e->d_name, 0) == 0 || errno == ENOENT)
             continue;
@@ -287,7 +330,7 @@ bool bh_sim_place_runs(const struct bh_sim_place *place)
     int dir = open_folder(place->folder);
     if (dir < 0)
         return false;
-    bool held = lock_held(dir);
+    bool held = lock_held(dir, place->folder);
     close(dir);
     return held;
 }
@@ -296,6 +339,8 @@ int bh_sim_place_remove(const struct bh_sim_place *place, struct bh_err *err)
 {
     int dir = open_folder(place->folder);
     int rc = dir < 0 ? -1 : empty_folder(dir, 0);
+    if (rc == 0 && unlinkat(dir, node_name, 0) < 0 && errno != ENOENT)
+        rc = -1;
     if (rc == 0)
         rc = unlinkat(dir, lock_name, 0);
     /* Somebody may have taken the name since the lock went: then the folder is theirs. */
@@ -307,101 +352,182 @@ int bh_sim_place_remove(const struct bh_sim_place *place, struct bh_err *err)
     return rc < 0 ? fail_errno(err, place->folder, error) : BH_OK;
 }
 
-/* Locks folder/lock, which is made with the folder where it is missing. 1: somebody holds it; else -1 and errno. */
-static int take_lock(const char *folder, int *ret_lock)
+/* An empty file of that name, as one leaves that was killed while it took the folder. */
+static bool is_empty_file(int dir, const char *name)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) && st.st_size == 0;
+}
+
+/* May it become a node's folder? Only one that is a node's already, or has nothing in it. Else what was found. */
+static bool is_ours_to_take(int dir, char ret_found[NAME_MAX + 1])
+{
+    int copy = is_marked(dir) ? -1 : openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy >= 0 ? fdopendir(copy) : NULL;
+    bool good = true;
+    for (struct dirent *e; d && good && (e = readdir(d));) {
+        good = is_dots(e->d_name) || (goes_last(e->d_name) && is_empty_file(dir, e->d_name));
+        (void)snprintf(ret_found, NAME_MAX + 1, "%s", e->d_name);
+    }
+    if (d)
+        closedir(d);
+    else if (copy >= 0)
+        close(copy);
+    return good;
+}
+
+/* Nobody else may be able to change what is in it: what is done there is done with our rights. */
+static int check_owned(int dir, const char *folder, struct bh_err *err)
+{
+    struct stat st;
+    if (dir < 0 || fstat(dir, &st) < 0)
+        return fail_errno(err, folder, errno);
+    if (st.st_uid != geteuid())
+        return bh_fail(
+            err, BH_DENIED,
+            "'%.200s' belongs to uid %u, not to you (uid %u); set BULKHEAD_SIM_HOME to a folder of yours",
+            folder, (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & 022)
+        return bh_fail(err, BH_DENIED, "others can write into '%.200s'; chmod go-w it", folder);
+    return BH_OK;
+}
+
+/* A folder of ours that may hold a node, made where it is missing. *ret_dir -1: it went away meanwhile. */
+static int open_own(const char *folder, int *ret_dir, struct bh_err *err)
+{
+    char found[NAME_MAX + 1];
+    if (mkdir(folder, 0755) < 0 && errno != EEXIST)
+        return fail_errno(err, folder, errno);
+    int dir = open_folder(folder);
+    *ret_dir = dir;
+    if (dir < 0 && errno == ENOENT)
+        return BH_OK;
+    int rc = check_owned(dir, folder, err);
+    if (rc == BH_OK && !is_ours_to_take(dir, found))
+        rc = bh_fail(err, BH_CONFLICT,
+                     "'%.200s' is no simulated node: '%.60s' is in it; nothing was touched: move it away, or "
+                     "use another name",
+                     folder, found);
+    if (rc < 0 && dir >= 0)
+        close(dir);
+    return rc;
+}
+
+/* The lock in dir: 0 and *ret_lock; 1: somebody holds it; 2: it was removed under us; else -1 and errno. */
+static int lock_in(int dir, int *ret_lock)
+{
+    struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    struct stat a, b;
+    int fd = openat(dir, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return errno == ENOENT ? 2 : -1;
+    int rc = fcntl(fd, F_OFD_SETLK, &l), error = errno;
+    if (rc == 0 && fstat(fd, &a) == 0 && fstatat(dir, lock_name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+        a.st_ino == b.st_ino && a.st_dev == b.st_dev) {
+        /* Whatever the umask was, and whoever made it: all may look, and only we may lock. */
+        (void)fchmod(dir, 0755);
+        (void)fchmod(fd, 0600);
+        *ret_lock = fd;
+        return 0;
+    }
+    close(fd);
+    errno = error;
+    if (rc == 0)
+        return 2;
+    return error == EAGAIN || error == EACCES ? 1 : -1;
+}
+
+/*
+ * The folder, which is made where it is missing, with its lock held. BH_CONFLICT: somebody holds it, or it is no
+ * node's.
+ */
+static int take_lock(const struct bh_sim_place *p, int *ret_dir, int *ret_lock, struct bh_err *err)
 {
     /* Again when the one who had it removed it under us; nobody does so for ever. */
     for (int i = 0; i < 100; i++) {
-        struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        struct stat a, b;
-        if (mkdir(folder, 0755) < 0 && errno != EEXIST)
-            return -1;
-        int dir = open_folder(folder);
-        if (dir < 0 && errno == ENOENT)
-            continue;
+        int dir, rc = open_own(p->folder, &dir, err);
+        if (rc < 0)
+            return rc;
         if (dir < 0)
-            return -1;
-        int fd = openat(dir, lock_name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-        int rc = fd < 0 ? -1 : fcntl(fd, F_OFD_SETLK, &l);
-        int error = errno;
-        bool same = rc == 0 && fstat(fd, &a) == 0 && fstatat(dir, lock_name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
-                    a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-        if (same) {
-            /* Whatever the umask: everybody may ask whether it runs. */
-            (void)fchmod(dir, 0755);
-            (void)fchmod(fd, 0644);
+            continue;
+        int got = lock_in(dir, ret_lock);
+        if (got == 0) {
+            *ret_dir = dir;
+            return BH_OK;
         }
+        rc = got < 0 ? fail_errno(err, p->folder, errno) : BH_OK;
         close(dir);
-        if (same) {
-            *ret_lock = fd;
-            return 0;
-        }
-        if (fd >= 0)
-            close(fd);
-        errno = error;
-        if (rc < 0 && (error == EAGAIN || error == EACCES) && fd >= 0)
-            return 1;
-        if (rc < 0 && error != ENOENT)
-            return -1;
+        if (got == 1)
+            return bh_fail(err, BH_CONFLICT,
+                           "a simulated node '%s' runs already; give this one another --name, or bulkhead "
+                           "sim stop %s",
+                           p->name, p->name);
+        if (rc < 0)
+            return rc;
     }
-    errno = EBUSY;
-    return -1;
+    return fail_errno(err, p->folder, EBUSY);
+}
+
+/* `node` says that this is one, and no more; it never says less on the way there. */
+static int write_mark(int dir)
+{
+    int fd = openat(dir, node_name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (fd < 0)
+        return -1;
+    bool good = pwrite(fd, mark, sizeof(mark) - 1, 0) == (ssize_t)sizeof(mark) - 1 &&
+                ftruncate(fd, sizeof(mark) - 1) == 0;
+    return close(fd) == 0 && good ? 0 : -1;
+}
+
+static int check_home(const char *home, struct bh_err *err)
+{
+    if (mkdir(home, 0755) < 0 && errno != EEXIST)
+        return fail_errno(err, home, errno);
+    int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = check_owned(dir, home, err);
+    if (dir >= 0)
+        close(dir);
+    return rc;
 }
 
 int bh_sim_place_take(const char *name, struct bh_sim_place *ret, int *ret_lock, struct bh_err *err)
 {
     char home[BH_SIM_FOLDER_MAX];
     struct bh_sim_place p = {.uid = geteuid()};
-    int lock;
+    int dir, lock;
     if (!bh_name_valid(name))
         return bh_fail(err, BH_INVALID,
                        "'%.64s' is no name for a node: use lower-case letters, digits and '-', 63 at most",
                        name);
+    (void)snprintf(p.name, sizeof(p.name), "%s", name);
     int rc = bh_sim_home(home, err);
     if (rc == BH_OK)
         rc = format_folder(p.folder, home, name, err);
+    if (rc == BH_OK)
+        rc = check_home(home, err);
+    if (rc == BH_OK)
+        rc = take_lock(&p, &dir, &lock, err);
     if (rc < 0)
         return rc;
-    if (mkdir(home, 0755) < 0 && errno != EEXIST)
-        return fail_errno(err, home, errno);
-    switch (take_lock(p.folder, &lock)) {
-    case 0:
-        break;
-    case 1:
-        return bh_fail(
-            err, BH_CONFLICT,
-            "a simulated node '%s' runs already; give this one another --name, or bulkhead sim stop %s", name,
-            name);
-    default:
-        return fail_errno(err, p.folder, errno);
-    }
-    int dir = open_folder(p.folder);
-    if (dir < 0 || empty_folder(dir, 0) < 0) {
+    if (write_mark(dir) < 0 || empty_folder(dir, 0) < 0) {
         rc = fail_errno(err, p.folder, errno);
         close(lock);
     } else {
-        (void)snprintf(p.name, sizeof(p.name), "%s", name);
         *ret = p;
         *ret_lock = lock;
     }
-    if (dir >= 0)
-        close(dir);
+    close(dir);
     return rc;
 }
 
 int bh_sim_place_sweep(const struct bh_sim_place *place, struct bh_err *err)
 {
-    int lock;
-    switch (take_lock(place->folder, &lock)) {
-    case 0:
-        break;
-    case 1:
-        return bh_fail(err, BH_CONFLICT, "simulated node '%s' runs", place->name);
-    default:
-        return fail_errno(err, place->folder, errno);
-    }
-    int rc = bh_sim_place_remove(place, err);
+    int dir, lock, rc = take_lock(place, &dir, &lock, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_sim_place_remove(place, err);
     close(lock);
+    close(dir);
     return rc;
 }
 
@@ -483,9 +609,10 @@ int bh_sim_library(const char *name, char *ret, size_t size, struct bh_err *err)
     return rc;
 }
 
-static int write_file(const char *path, const struct bh_buf *text)
+/* Over the mark, with which the text begins as well. */
+static int write_node(const char *path, const struct bh_buf *text)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
     if (fd < 0)
         return -1;
     bool good = write(fd, text->at, text->n) == (ssize_t)text->n;
@@ -531,10 +658,9 @@ int bh_sim_place_fill(struct bh_sim_place *p, const struct bh_sim_node *node, st
     (void)snprintf(path, sizeof(path), "%s/%s", p->folder, node_name);
     bh_buf_init(&text, NODE_FILE_MAX);
     bh_buf_printf(&text,
-                  "simulated yes\nscene %s\nseed %" PRIu64 "\ngpus %" PRIu64 "\npid %" PRIu32
-                  "\nstarted %" PRIu64 "\n",
-                  p->scene, p->seed, p->gpus, p->pid, p->started_s);
-    if (write_file(path, &text) < 0)
+                  "%sscene %s\nseed %" PRIu64 "\ngpus %" PRIu64 "\npid %" PRIu32 "\nstarted %" PRIu64 "\n",
+                  mark, p->scene, p->seed, p->gpus, p->pid, p->started_s);
+    if (write_node(path, &text) < 0)
         rc = fail_errno(err, path, errno);
     bh_buf_fini(&text);
     return rc;

@@ -3,7 +3,8 @@
  * home.h - where simulated nodes live, which there are, and which of them run.
  *
  * A node is a folder under its name: `lock` is held by the process that serves it for as long as it lives, so that one
- * that was killed is told from one that runs; `node` says what it is, in lines of `key value`; `rm.sock` is where it
+ * that was killed is told from one that runs; `node` says what it is, in lines of `key value`, the first of which,
+ * `simulated yes`, marks the folder as one that may be emptied and removed; `rm.sock` is where it
  * answers; `sysroot` stands for the machine's /proc, /sys and /var; `lib` holds the stand-ins for the vendor's two
  * libraries. A folder whose lock is free is a node that died: it may be removed, or started again.
  */
@@ -41,7 +42,8 @@ int bh_sim_place_find(const char *name, struct bh_sim_place *ret, struct bh_err 
 
 /*
  * Take the name: the folder is made where there is none, emptied where a node died. The lock comes back as a descriptor;
- * it is free again when its last duplicate is closed. BH_CONFLICT: a node of this name runs.
+ * it is free again when its last duplicate is closed. BH_CONFLICT: a node of this name runs, or there is something that
+ * is no node. BH_DENIED: the home or the folder belongs to somebody else, or others can write there.
  */
 int bh_sim_place_take(const char *name, struct bh_sim_place *ret, int *ret_lock,
                       struct bh_err *err) BH_MUST_USE;
@@ -51,7 +53,7 @@ int bh_sim_place_fill(struct bh_sim_place *place, const struct bh_sim_node *node
 bool bh_sim_place_runs(const struct bh_sim_place *place); /* now */
 /* The folder and all that is in it; the lock must be held. */
 int bh_sim_place_remove(const struct bh_sim_place *place, struct bh_err *err) BH_MUST_USE;
-/* Remove what a node that died has left; BH_CONFLICT: it runs. */
+/* Remove what a node that died has left; BH_CONFLICT: it runs, or is no node; BH_DENIED: it is somebody else's. */
 int bh_sim_place_sweep(const struct bh_sim_place *place, struct bh_err *err) BH_MUST_USE;
 
 /* `libnvidia-ml.so.1` or `libcuda.so.1`: where its stand-in is. BH_NOT_FOUND says where it was looked for. */

@@ -3,6 +3,7 @@
 
 #include "base/test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -225,15 +226,13 @@ TEST(a_folder_that_is_no_node_is_not_listed)
     touch(home, "file");
     CHECK_EQ(count(), 0);
     CHECK_EQ(bh_sim_place_find("stray", &p, &err), BH_NOT_FOUND);
-    /* A folder that was left with other things in it is used all the same. */
-    touch(path, "junk");
-    CHECK_EQ(bh_sim_place_take("stray", &p, &lock, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_take("stray", &p, &lock, &err), BH_OK); /* an empty one can become one */
     CHECK_EQ(count(), 1);
     /* `node` is somebody's text: odd lines are passed over. */
     (void)snprintf(path, sizeof(path), "%s/node", p.folder);
     FILE *f = fopen(path, "w");
     CHECK(f);
-    fputs("scene\nseed x\nstarted 99999999999999999999\npid -1\n\n\nwhat ever\ngpus 3", f);
+    fputs("simulated yes\nscene\nseed x\nstarted 99999999999999999999\npid -1\n\n\nwhat ever\ngpus 3", f);
     (void)fclose(f);
     CHECK_EQ(bh_sim_place_find("stray", &p, &err), BH_OK);
     CHECK(p.gpus == 3 && p.seed == 0 && p.started_s == 0 && p.pid == 0);
@@ -243,6 +242,140 @@ TEST(a_folder_that_is_no_node_is_not_listed)
     (void)snprintf(path, sizeof(path), "%s/file", home);
     CHECK_EQ(unlink(path), 0);
     CHECK(end());
+}
+
+/* How many entries, to say that nothing came or went; -1: no folder. */
+static int entries(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int n = d ? 0 : -1;
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n - 2;
+}
+
+TEST(what_is_no_node_is_neither_emptied_nor_swept)
+{
+    struct bh_sim_place p, q = {.name = "mine"};
+    struct bh_err err;
+    int lock;
+    char path[200];
+    begin();
+    (void)snprintf(q.folder, sizeof(q.folder), "%s/mine", home);
+    CHECK_EQ(mkdir(q.folder, 0755), 0);
+    touch(q.folder, "thesis.tex");
+    CHECK_EQ(bh_sim_place_take("mine", &p, &lock, &err), BH_CONFLICT);
+    CHECK(strstr(err.msg, "thesis.tex") && strstr(err.msg, "no simulated node") &&
+          strstr(err.msg, "another"));
+    CHECK_EQ(entries(q.folder), 1);
+    /* A file called `lock`, or one called `node` that says something else, makes it no node either. */
+    touch(q.folder, "lock");
+    CHECK_EQ(count(), 0);
+    CHECK_EQ(bh_sim_place_find("mine", &p, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_sim_place_sweep(&q, &err), BH_CONFLICT);
+    (void)snprintf(path, sizeof(path), "%s/node", q.folder);
+    FILE *f = fopen(path, "w");
+    CHECK(f);
+    fputs("{}", f);
+    (void)fclose(f);
+    CHECK_EQ(bh_sim_place_take("mine", &p, &lock, &err), BH_CONFLICT);
+    CHECK_EQ(bh_sim_place_sweep(&q, &err), BH_CONFLICT);
+    CHECK_EQ(entries(q.folder), 3);
+    /* What one leaves that was killed while it took the name, or gave it back, is no obstacle. */
+    CHECK_EQ(truncate(path, 0), 0);
+    (void)snprintf(path, sizeof(path), "%s/thesis.tex", q.folder);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(bh_sim_place_take("mine", &p, &lock, &err), BH_OK);
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    CHECK(end());
+}
+
+TEST(only_the_owner_can_hold_the_lock)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    struct stat st;
+    char path[200];
+    int lock;
+    begin();
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_OK);
+    (void)snprintf(path, sizeof(path), "%s/lock", p.folder);
+    CHECK(stat(path, &st) == 0 && (st.st_mode & 07777) == 0600);
+    CHECK_EQ(bh_sim_place_remove(&p, &err), BH_OK);
+    close(lock);
+    CHECK(end());
+}
+
+TEST(a_folder_others_can_change_is_not_used)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    int lock;
+    char path[200];
+    begin();
+    CHECK_EQ(chmod(home, 0777), 0);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_DENIED);
+    CHECK(strstr(err.msg, "others can write") && strstr(err.msg, home));
+    CHECK_EQ(chmod(home, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/lab", home);
+    CHECK(mkdir(path, 0755) == 0 && chmod(path, 0775) == 0);
+    CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_DENIED);
+    CHECK_EQ(chmod(path, 0755), 0);
+    if (geteuid() == 0) { /* there is somebody else to be */
+        CHECK_EQ(chown(path, 65534, 65534), 0);
+        CHECK_EQ(bh_sim_place_take("lab", &p, &lock, &err), BH_DENIED);
+        CHECK(strstr(err.msg, "uid 65534") != NULL);
+        CHECK_EQ(entries(path), 0);
+        CHECK_EQ(chown(home, 65534, 65534), 0);
+        CHECK_EQ(bh_sim_place_take("other", &p, &lock, &err), BH_DENIED);
+    }
+    CHECK_EQ(rmdir(path), 0);
+    CHECK(end());
+}
+
+/* The result of bh_sim_home for somebody without a folder of their own for such things. */
+static int home_of(uid_t uid)
+{
+    int status;
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char got[BH_SIM_FOLDER_MAX];
+        (void)unsetenv("BULKHEAD_SIM_HOME");
+        (void)unsetenv("XDG_RUNTIME_DIR");
+        if (setuid(uid) < 0)
+            _exit(99);
+        int rc = bh_sim_home(got, NULL);
+        _exit(rc == BH_OK ? 0 : rc == BH_DENIED ? 1 : 2);
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(a_home_where_all_can_write_must_be_private)
+{
+    enum { SOMEBODY = 64973 };
+    char path[100], other[110];
+    if (geteuid() != 0)
+        return; /* nobody else to be */
+    (void)snprintf(path, sizeof(path), P_tmpdir "/bulkhead-sim-%d", SOMEBODY);
+    (void)snprintf(other, sizeof(other), "%s.real", path);
+    (void)unlink(path); /* of a run that failed */
+    (void)rmdir(path);
+    (void)rmdir(other);
+    CHECK(mkdir(path, 0700) == 0); /* root's */
+    CHECK_EQ(home_of(SOMEBODY), 1);
+    CHECK_EQ(chown(path, SOMEBODY, SOMEBODY), 0);
+    CHECK_EQ(home_of(SOMEBODY), 0);
+    CHECK_EQ(chmod(path, 0750), 0); /* its own, and others look in */
+    CHECK_EQ(home_of(SOMEBODY), 1);
+    CHECK(chmod(path, 0700) == 0 && rename(path, other) == 0 && symlink(other, path) == 0);
+    CHECK_EQ(home_of(SOMEBODY), 1); /* a link to it */
+    CHECK(unlink(path) == 0 && rmdir(other) == 0);
+    CHECK_EQ(home_of(SOMEBODY), 0); /* made */
+    CHECK_EQ(rmdir(path), 0);
 }
 
 TEST(a_missing_library_is_named)

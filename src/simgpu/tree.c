@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "simgpu/labels.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,8 +24,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MARK_NAME ".bulkhead-simulated"
-#define MARK_HEAD "A simulated machine. Written by bulkhead; removed with it.\n"
+#define MARK_NAME    ".bulkhead-simulated"
+#define CAPABILITIES "proc/driver/nvidia/capabilities/"
+#define MARK_HEAD    "A simulated machine. Written by bulkhead; removed with it.\n"
 
 enum { PATH_LEN = 512, TEXT_MAX = 1 << 20, DEPTH_MAX = 32, CONFIG = 4096, CHAIN = 4 };
 /* The driver's table of capabilities: 32 GPUs of 15 instances of 8 compute instances. */
@@ -110,6 +112,25 @@ static void put_node(struct tree *t, const char *name, uint32_t number, bool num
     char at[PATH_LEN];
     (void)snprintf(at, sizeof(at), numbered ? "dev/%s%" PRIu32 : "dev/%s", name, number);
     put(t, at, "", 0, mode);
+}
+
+/* In place of what is there, at once; a file that says the same stays. */
+static void replace(struct tree *t, const char *path, struct bh_buf *b)
+{
+    char old[64 << 10], fresh[PATH_LEN];
+    int fd = openat(t->root, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, old, sizeof(old));
+    bool same = n >= 0 && (size_t)n == b->n && memcmp(old, bh_buf_text(b), b->n) == 0;
+    if (fd >= 0)
+        close(fd);
+    if (t->rc == BH_OK && !same) {
+        (void)snprintf(fresh, sizeof(fresh), "%s.new", path);
+        (void)unlinkat(t->root, fresh, 0);
+        put(t, fresh, bh_buf_text(b), b->n, 0644);
+        if (t->rc == BH_OK && renameat(t->root, fresh, t->root, path) < 0)
+            fail_errno(t, path, errno);
+    }
+    bh_buf_fini(b);
 }
 
 /* A link at `path` to `to`; both are from the root on, and the link goes up and down again between them. */
@@ -284,8 +305,13 @@ static void put_pci(struct tree *t, const struct bh_sim_node *node)
 static void put_capability(struct tree *t, const char *name, uint32_t minor, unsigned mode)
 {
     char at[PATH_LEN];
-    (void)snprintf(at, sizeof(at), "proc/driver/nvidia/capabilities/%s", name);
+    (void)snprintf(at, sizeof(at), CAPABILITIES "%s", name);
     put_text(t, at, "DeviceFileMinor: %" PRIu32 "\nDeviceFileMode: %u\nDeviceFileModify: 1\n", minor, mode);
+}
+
+static uint32_t cap_of(uint32_t gpu, uint32_t gi)
+{
+    return CAP_FIRST + (gpu * CAP_GIS + gi) * (1 + CAP_CIS);
 }
 
 static void put_capabilities(struct tree *t, const struct bh_sim_node *node)
@@ -306,7 +332,7 @@ static void put_capabilities(struct tree *t, const struct bh_sim_node *node)
             put_folder(t, at);
         }
         for (uint32_t gi = 0; gpu < CAP_GPUS && gi < CAP_GIS; gi++) {
-            uint32_t minor = CAP_FIRST + (gpu * CAP_GIS + gi) * (1 + CAP_CIS);
+            uint32_t minor = cap_of(gpu, gi);
             bh_buf_printf(&b, "gpu%" PRIu32 "/gi%" PRIu32 "/access %" PRIu32 "\n", gpu, gi, minor);
             for (uint32_t ci = 0; ci < CAP_CIS; ci++)
                 bh_buf_printf(&b, "gpu%" PRIu32 "/gi%" PRIu32 "/ci%" PRIu32 "/access %" PRIu32 "\n", gpu, gi,
@@ -328,18 +354,27 @@ static void put_gpu_information(struct tree *t, const struct bh_sim_node *node, 
         g->name, 200 + g->minor, g->uuid, g->vbios, g->pci, g->minor, node->driver);
 }
 
+static void put_params(struct tree *t, bool scrubs)
+{
+    struct bh_buf b;
+    bh_buf_init(&b, TEXT_MAX);
+    bh_buf_printf(&b,
+                  "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
+                  "EnableMSI: 1\nEnablePCIeGen3: 0\nMemoryPoolSize: 0\nEnableGpuFirmware: 18\n"
+                  "EnableResizableBar: 0\nOpenRmEnableUnsupportedGpus: 1\nRmProfilingAdminOnly: 1\n"
+                  "ImexChannelCount: 2048\nCreateImexChannel0: 0\nGrdmaPciTopoCheckOverride: 0\n"
+                  "RegistryDwords: \"%s\"\nRegistryDwordsPerDevice: \"\"\nRmMsg: \"\"\nExcludedGpus: \"\"\n",
+                  scrubs ? "" : "RMDisableScrubOnFree=1");
+    replace(t, "proc/driver/nvidia/params", &b);
+}
+
 static void put_driver(struct tree *t, const struct bh_sim_node *node)
 {
     put_text(t, "proc/driver/nvidia/version",
              "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  %s  Release Build  (simulated)\n"
              "GCC version:  gcc version 12.3.0\n",
              node->driver);
-    put_text(t, "proc/driver/nvidia/params",
-             "ModifyDeviceFiles: 1\nDeviceFileUID: 0\nDeviceFileGID: 0\nDeviceFileMode: 438\n"
-             "EnableMSI: 1\nEnablePCIeGen3: 0\nMemoryPoolSize: 0\nEnableGpuFirmware: 18\n"
-             "EnableResizableBar: 0\nOpenRmEnableUnsupportedGpus: 1\nRmProfilingAdminOnly: 1\n"
-             "ImexChannelCount: 2048\nCreateImexChannel0: 0\nGrdmaPciTopoCheckOverride: 0\n"
-             "RegistryDwords: \"\"\nRegistryDwordsPerDevice: \"\"\nRmMsg: \"\"\nExcludedGpus: \"\"\n");
+    put_params(t, true);
     put_text(t, "sys/module/nvidia/version", "%s\n", node->driver);
     put_text(t, "sys/module/nvidia/taint", "O\n");
     put_text(t, "sys/module/nvidia_uvm/parameters/uvm_disable_hmm", "Y\n");
@@ -414,68 +449,63 @@ static void put_packages(struct tree *t, const struct bh_sim_node *node)
              "[nvidia-container-cli]\nno-cgroups = false\n");
 }
 
-/* ---- labels ---- */
-
-#define LABEL "nvidia.com/"
-
-static bool in_one_cluster(const struct bh_sim_node *node)
-{
-    static const uint8_t none[16];
-    const struct bh_sim_gpu *first = &node->gpus[0];
-    for (uint32_t i = 1; i < node->n_gpus; i++)
-        if (memcmp(node->gpus[i].cluster, first->cluster, sizeof(first->cluster)) != 0 ||
-            node->gpus[i].clique != first->clique)
-            return false;
-    return node->n_gpus && memcmp(first->cluster, none, sizeof(none)) != 0;
-}
-
-static void add_clique(struct bh_buf *b, const struct bh_sim_gpu *g)
-{
-    bh_buf_str(b, LABEL "gpu.clique=");
-    for (size_t i = 0; i < sizeof(g->cluster); i++)
-        bh_buf_printf(b, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", g->cluster[i]);
-    bh_buf_printf(b, ".%" PRIu32 "\n", g->clique);
-}
-
-/* A label's value has no blanks. */
-static void add_label(struct bh_buf *b, const char *key, const char *value, bool lower)
-{
-    char text[80];
-    (void)snprintf(text, sizeof(text), "%s", value);
-    for (char *c = text; *c; c++)
-        *c = *c == ' ' ? '-' : lower ? bh_to_lower(*c) : *c;
-    bh_buf_printf(b, LABEL "%s=%s\n", key, text);
-}
-
-/* What the labels say follows from the product they name: where that has drifted, all of it has. */
-static void put_labels(struct tree *t, const struct bh_sim_node *node)
+static void put_labels(struct tree *t, const struct bh_sim_node *node, const struct bh_sim_gpu_view *gpus)
 {
     struct bh_buf b;
-    const struct bh_gpu_model *model = node->n_gpus ? bh_catalog_find(node->product_label) : NULL;
-    bool mig = false, capable = model && bh_model_has_mig(model);
     bh_buf_init(&b, TEXT_MAX);
-    bh_buf_printf(&b, LABEL "cuda.driver-version.full=%s\n" LABEL "gpu.machine=%s\n", node->driver,
-                  "Simulated");
-    if (node->n_gpus) {
-        uint64_t mib = model ? model->memory_mib : 0;
-        for (uint32_t i = 0; i < node->n_gpus; i++) {
-            mig = mig || node->gpus[i].mig;
-            if (bh_str_eq(node->gpus[i].name, node->product_label))
-                mib = node->gpus[i].total_bytes / BH_MIB;
-        }
-        add_label(&b, "gpu.product", node->product_label, false);
-        if (model)
-            add_label(&b, "gpu.family", model->arch, true);
-        bh_buf_printf(&b,
-                      LABEL "gpu.count=%" PRIu32 "\n" LABEL "gpu.memory=%" PRIu64 "\n" LABEL
-                            "gpu.replicas=1\n" LABEL "gpu.sharing-strategy=none\n" LABEL "gpu.mode=compute\n",
-                      node->n_gpus, mib);
+    bh_sim_labels(&b, node, gpus);
+    replace(t, "etc/kubernetes/node-feature-discovery/features.d/gfd", &b);
+}
+
+/* ---- MIG slices ---- */
+
+/* A capability: its text below /proc and its node, there or gone. */
+static void set_capability(struct tree *t, const char *name, uint32_t minor, bool on)
+{
+    char access[80], node[64], at[PATH_LEN];
+    (void)snprintf(access, sizeof(access), "%.64s/access", name);
+    (void)snprintf(node, sizeof(node), "dev/nvidia-caps/nvidia-cap%" PRIu32, minor);
+    bool is_there = faccessat(t->root, node, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (t->rc < 0 || on == is_there)
+        return;
+    if (on) {
+        put_capability(t, access, minor, EVERYBODY);
+        put_node(t, "nvidia-caps/nvidia-cap", minor, true, EVERYBODY);
+        return;
     }
-    bh_buf_printf(&b, LABEL "mig.capable=%s\n" LABEL "mig.strategy=%s\n", capable ? "true" : "false",
-                  capable && mig ? "mixed" : "none");
-    if (in_one_cluster(node))
-        add_clique(&b, &node->gpus[0]);
-    put_buf(t, "etc/kubernetes/node-feature-discovery/features.d/gfd", &b);
+    (void)snprintf(at, sizeof(at), CAPABILITIES "%s", access);
+    (void)unlinkat(t->root, at, 0);
+    *strrchr(at, '/') = '\0';
+    (void)unlinkat(t->root, at, AT_REMOVEDIR);
+    if (unlinkat(t->root, node, 0) < 0)
+        fail_errno(t, node, errno);
+}
+
+static void follow_slices(struct tree *t, const struct bh_sim_gpu_view *g)
+{
+    char name[64];
+    bool gis[CAP_GIS] = {false}, cis[CAP_GIS][CAP_CIS] = {{false}};
+    if (g->minor >= CAP_GPUS)
+        return;
+    for (uint32_t i = 0; i < g->n_gis; i++) {
+        const struct bh_sim_gi_view *gi = &g->gis[i];
+        for (uint32_t k = 0; gi->id < CAP_GIS && k < gi->n_cis; k++)
+            if (gi->cis[k].id < CAP_CIS)
+                cis[gi->id][gi->cis[k].id] = true;
+        if (gi->id < CAP_GIS)
+            gis[gi->id] = true;
+    }
+    /* Compute instances first: their folders lie in the instance's. */
+    for (uint32_t gi = 0; gi < CAP_GIS; gi++) {
+        uint32_t minor = cap_of(g->minor, gi);
+        for (uint32_t ci = 0; ci < CAP_CIS; ci++) {
+            (void)snprintf(name, sizeof(name), "gpu%" PRIu32 "/mig/gi%" PRIu32 "/ci%" PRIu32, g->minor, gi,
+                           ci);
+            set_capability(t, name, minor + 1 + ci, cis[gi][ci]);
+        }
+        (void)snprintf(name, sizeof(name), "gpu%" PRIu32 "/mig/gi%" PRIu32, g->minor, gi);
+        set_capability(t, name, minor, gis[gi]);
+    }
 }
 
 /* ---- the whole ---- */
@@ -521,7 +551,7 @@ int bh_sim_tree_write(const struct bh_sim_node *node, const char *folder, struct
     put_driver(&t, node);
     put_pci(&t, node);
     put_packages(&t, node);
-    put_labels(&t, node);
+    put_labels(&t, node, NULL);
     close(t.root);
     return t.rc;
 }
@@ -534,6 +564,32 @@ static bool has_mark(int dir)
     if (fd >= 0)
         close(fd);
     return n == (ssize_t)sizeof(head) - 1 && bh_str_eq(head, MARK_HEAD);
+}
+
+static int fail_unmarked(const char *folder, struct bh_err *err)
+{
+    return bh_fail(err, BH_REFUSED, "%.300s: not the folder of a simulated machine", folder);
+}
+
+int bh_sim_tree_follow(const struct bh_sim_node *node, const char *folder,
+                       const struct bh_sim_tree_state *now, struct bh_err *err)
+{
+    struct tree t = {.root = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
+                     .folder = folder,
+                     .err = err,
+                     .rc = BH_OK};
+    if (t.root < 0)
+        return fail_folder(folder, errno, err);
+    if (!has_mark(t.root)) {
+        close(t.root);
+        return fail_unmarked(folder, err);
+    }
+    put_params(&t, now->scrubs);
+    for (uint32_t i = 0; i < node->n_gpus; i++)
+        follow_slices(&t, &now->gpus[i]);
+    put_labels(&t, node, now->gpus);
+    close(t.root);
+    return t.rc;
 }
 
 /* All that is in a folder but the mark at the top. -1 and errno. Depth: at most DEPTH_MAX. */
@@ -576,7 +632,7 @@ int bh_sim_tree_remove(const char *folder, struct bh_err *err)
         return fail_folder(folder, errno, err);
     if (!has_mark(dir)) {
         close(dir);
-        return bh_fail(err, BH_REFUSED, "%.300s: not the folder of a simulated machine", folder);
+        return fail_unmarked(folder, err);
     }
     int rc = empty_folder(dir, 0);
     if (rc == 0)

@@ -10,9 +10,21 @@
 
 #include "base/err.h"
 #include "simgpu/node.h"
+#include "simgpu/view.h"
 
 /* Fills an empty folder; one that is not there is made. BH_CONFLICT: something is in it. */
 int bh_sim_tree_write(const struct bh_sim_node *node, const char *folder, struct bh_err *err) BH_MUST_USE;
+/*
+ * What changes while the machine runs: parameters of the driver, the nodes of MIG slices, and the labels that follow
+ * from both. gpus: what each card shows now, in the node's order. Each file is replaced at once, so that who reads it
+ * meanwhile has the old one or the new one; what has not changed is left alone. BH_REFUSED: no mark, see below.
+ */
+struct bh_sim_tree_state {
+    bool scrubs; /* freed memory is cleared */
+    const struct bh_sim_gpu_view *gpus;
+};
+int bh_sim_tree_follow(const struct bh_sim_node *node, const char *folder,
+                       const struct bh_sim_tree_state *now, struct bh_err *err) BH_MUST_USE;
 /*
  * Removes such a folder and all that is in it, by descriptor and never through a link. BH_REFUSED: it has no mark
  * of bh_sim_tree_write. The mark goes last, so that what was interrupted can be done again.

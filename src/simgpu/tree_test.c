@@ -242,6 +242,51 @@ TEST(labels_of_the_node)
     CHECK_EQ(bh_sim_tree_remove(folder, &err), BH_OK);
 }
 
+/* A capability's node and its text, there or both gone. */
+static bool has_cap(const char *cap, const char *access)
+{
+    char dev[64], proc[128];
+    (void)snprintf(dev, sizeof(dev), "dev/nvidia-caps/nvidia-cap%s", cap);
+    (void)snprintf(proc, sizeof(proc), "proc/driver/nvidia/capabilities/gpu0/mig/%s/access", access);
+    return exists(dev) && exists(proc);
+}
+
+TEST(the_files_follow_the_machine)
+{
+    static const char gfd[] = "etc/kubernetes/node-feature-discovery/features.d/gfd";
+    struct bh_sim_gpu_view *gpus = bh_alloc(BH_SIM_GPUS_MAX, sizeof(*gpus));
+    struct bh_sim_tree_state now = {.scrubs = true, .gpus = gpus};
+    CHECK(make("mig"));
+    for (uint32_t i = 0; i < node.n_gpus; i++) {
+        gpus[i].minor = node.gpus[i].minor;
+        gpus[i].mig_on = 1;
+    }
+    CHECK_EQ(bh_sim_tree_follow(&node, folder, &now, &err), BH_OK);
+    CHECK(!has_cap("12", "gi1"));
+    gpus[0].n_gis = 1;
+    gpus[0].gis[0] = (struct bh_sim_gi_view){
+        .id = 1, .profile_id = bh_mig_find(node.gpus[0].model, "3g.40gb")->gi_profile_id, .n_cis = 1};
+    gpus[0].gis[0].cis[0].id = 2;
+    now.scrubs = false;
+    CHECK_EQ(bh_sim_tree_follow(&node, folder, &now, &err), BH_OK);
+    CHECK(has_cap("12", "gi1") && has_cap("15", "gi1/ci2") && !exists("dev/nvidia-caps/nvidia-cap13"));
+    CHECK(has_line("proc/driver/nvidia/capabilities/gpu0/mig/gi1/access", "DeviceFileMinor: 12"));
+    CHECK(has_line(gfd, "nvidia.com/mig-3g.40gb.count=1"));
+    CHECK(has_line("proc/driver/nvidia/params", "RegistryDwords: \"RMDisableScrubOnFree=1\""));
+    CHECK(!exists("proc/driver/nvidia/params.new"));
+    gpus[0].n_gis = 0;
+    now.scrubs = true;
+    CHECK_EQ(bh_sim_tree_follow(&node, folder, &now, &err), BH_OK);
+    CHECK(!exists("dev/nvidia-caps/nvidia-cap12") && !exists("dev/nvidia-caps/nvidia-cap15"));
+    CHECK(!exists("proc/driver/nvidia/capabilities/gpu0/mig/gi1"));
+    CHECK(exists("dev/nvidia-caps/nvidia-cap1") && exists("proc/driver/nvidia/capabilities/gpu0/mig"));
+    CHECK(has_line("proc/driver/nvidia/params", "RegistryDwords: \"\"") && !strstr(content(gfd), "mig-3g"));
+    CHECK_EQ(bh_sim_tree_remove(folder, &err), BH_OK);
+    CHECK_EQ(bh_sim_tree_follow(&node, folder, &now, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_sim_tree_follow(&node, scratch, &now, &err), BH_REFUSED);
+    free(gpus);
+}
+
 TEST(a_machine_without_its_guards)
 {
     CHECK(start("a30x4"));

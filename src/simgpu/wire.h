@@ -3,8 +3,8 @@
  * wire.h - how the stand-in libraries reach a simulated node's resource manager.
  *
  * A SOCK_SEQPACKET connection to `rm.sock` in the node's folder, one message a request and one a reply. Whoever
- * connects is the caller: pid, uid and privilege are the connection's (SO_PEERCRED), as the kernel takes them
- * from whoever enters an ioctl. An open device file is a descriptor that the manager made (one end of a socket pair)
+ * sends is the caller: pid, uid and privilege are those of each message's sender (SCM_CREDENTIALS), as the kernel takes
+ * them from whoever enters an ioctl. An open device file is a descriptor that the manager made (one end of a socket pair)
  * and passed over; every request about it carries that descriptor along, so owning the file is what counts, in
  * whichever process its duplicate ended up. When the last duplicate is closed the manager sees it hang up.
  */
@@ -35,7 +35,7 @@ enum bh_sim_op {
     BH_SIM_OP_HELD,   /* Reply body: struct bh_sim_held */
     BH_SIM_OP_JOURNAL, /* a: 1 start, 0 stop. Only the node's owner. On stop it is written to `journal.rec` */
     BH_SIM_OP_STOP,    /* only the node's owner */
-    BH_SIM_OP_WHAT,    /* descriptor. Reply a: enum bh_call_file, b: GPU minor, c: managed memory mapped of it */
+    BH_SIM_OP_WHAT, /* descriptor. Reply a: enum bh_call_file, b: GPU minor, c: managed memory mapped of it */
     BH_SIM_OP_N_, /* in a reply: there is no room for another caller (result says so), and the connection ends */
 };
 

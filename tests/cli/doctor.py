@@ -128,11 +128,10 @@ def test_every_stand_in_is_examined_and_called_simulated():
         checks, doc = examined(so.stem, root)
         started = checks['silicon.library']['state'] == 'ok'
         same(started, so.stem not in NEVER_START, so.stem)
-        same(doc['simulated'], started)
+        same((doc['simulated'], doc['live']), (True, True), so.stem)
         lines = doctor(so.stem, '--verbose', root=root).out.splitlines()
-        if started:
-            has(lines[0], 'simulated: no GPU stands behind these lines')
-            has(lines[-1], 'simulated: can keep: ')
+        has(lines[0], 'simulated: no GPU stands behind these lines')
+        has(lines[-1], 'simulated: can keep: ')
 
 
 def test_a_good_node():
@@ -151,6 +150,11 @@ def test_what_is_spoiled_is_found():
             ({gfd: 'nvidia.com/gpu.product=NVIDIA-A100-SXM4-40GB\n'}, 'scheduler.labels', 'attention', 'A100'),
             ({gfd: 'nvidia.com/gpu.count=8\n'}, 'scheduler.labels', 'attention', 'says 8, the silicon 1'),
             ({'proc/driver/nvidia/params': 'RmProfilingAdminOnly: 0\n'}, 'driver.profiling', 'attention', 'everyone'),
+            ({'proc/driver/nvidia/params': 'RmProfilingAdminOnly: banana\n'}, 'driver.profiling', 'unknown', 'banana'),
+            ({'proc/driver/nvidia/params': 'RegistryDwords: "RMDisableScrubOnFree=0; rmDisableScrubOnFree = 1"\n'}, 'driver.scrub',
+             'attention', 'off'),
+            ({'proc/sys/kernel/yama/ptrace_scope': '\n'}, 'kernel.ptrace-scope', 'unknown', 'makes no sense'),
+            ({'proc/sys/kernel/io_uring_disabled': 'x\n'}, 'kernel.io-uring', 'unknown', 'makes no sense'),
             ({'proc/driver/nvidia/params': 'RegistryDwords: "RMDisableScrubOnFree=1"\n'}, 'driver.scrub', 'attention', 'off'),
             ({'sys/module/nvidia/version': '570.1\n'}, 'driver.match', 'attention', 'kernel 570.1'),
             ({'proc/sys/kernel/yama/ptrace_scope': '3\n'}, 'kernel.ptrace-scope', 'attention', 'not even root'),
@@ -173,6 +177,39 @@ def test_broken_silicon():
     same((checks['silicon.gpus']['state'], can(doc)['whole']), ('broken', 'no'))
     checks, _ = examined('mismatch')
     same(checks['driver.match']['state'], 'broken')
+
+
+def test_how_a_library_fails_is_how_it_is_mended():
+    for scene, words in (('slow', 'kernel log'), ('crash', 'kernel log'), ('mismatch', 'reload the driver'), ('forbidden', 'ask again')):
+        env = {'BULKHEAD_GPU_TIMEOUT': '1'} if scene == 'slow' else {}
+        doc = json.loads(run('doctor', *DAY, '-o', 'json', BULKHEAD_NVML=str(STANDINS / f'{scene}.so'), **env).out)
+        has(next(c['mend'] for c in doc['checks'] if c['id'] == 'silicon.library'), words)
+    r = run('doctor', *DAY, BULKHEAD_GPU_TIMEOUT='soon')
+    same((r.rc, r.out, r.err.count('\n')), (2, '', 1), repr(r))
+    has(r.err, 'BULKHEAD_GPU_TIMEOUT')
+
+
+AMD = {'uevent': 'DRIVER=amdgpu\nPCI_SLOT_NAME=0000:05:00.0\n', 'vendor': '0x1002\n', 'device': '0x74a1\n',
+       'product_name': 'AMD Instinct MI300X OAM\n', 'numa_node': '0\n', 'mem_info_vram_total': '206141652992\n'}
+
+
+def test_a_machine_with_amd_gpus_alone():
+    for name, text in AMD.items():
+        write(f'amd/sys/class/drm/card1/device/{name}', text)
+    checks, doc = examined('no-such', os.path.abspath('amd'))
+    same((checks['silicon.amd']['state'], checks['silicon.library']['state'], checks['driver.module']['state']),
+         ('note', 'note', 'not-applicable'), f"{checks['silicon.amd']}")
+    has(checks['silicon.amd']['seen'], '1, AMD Instinct MI300X OAM: shown and exported; none of the promises below')
+    same((set(can(doc).values()), doc['counts']['broken'], {p['because'] for p in doc['promises']}), ({'no'}, 0, {'only AMD GPUs'}))
+
+
+def test_amd_gpus_beside_nvidias():
+    root = node()
+    for name, text in AMD.items():
+        write(f'node/sys/class/drm/card1/device/{name}', text)
+    checks, doc = examined('h200', root)
+    same((checks['silicon.amd']['state'], checks['silicon.gpus']['seen'], can(doc)['whole']), ('note', '1, all answer', 'yes'))
+    same([c['id'] for c in checks.values() if 'GPU 1' in c['seen']], [])
 
 
 def test_another_machines_kernel_is_not_asked():
@@ -202,7 +239,7 @@ def test_a_plain_user():
         raise tap.Skip('a plain user cannot reach the command') from e
     r = tap.Result(done)
     same(r.rc, 1, repr(r))
-    has(r.out, 'a plain user: what only root may see is unknown below')
+    has(r.out, 'unknown    kernel.rights              a plain user: what only root may see is unknown below')
 
 
 def test_wrong_use():

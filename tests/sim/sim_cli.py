@@ -80,6 +80,52 @@ def scenes():
     return [s['name'] for s in json.loads(good('sim', 'scenes', '-o', 'json').out)['scenes']]
 
 
+# What is wrong with a scene, and where it must be seen: the doctor's checks with a part of what they say, and the rules
+# of lint that speak of the node. A scene that is not here is healthy.
+JUDGED = {
+    'mig': ({'silicon.mig': ('attention', 'GPUs 0, 1, 2, 3')}, set()),
+    'two-domains': ({'fabric.domains': ('note', 'GPUs 4, 5, 6, 7'), 'fabric.manager': ('note', 'no partitions')}, set()),
+    'none': ({'silicon.gpus': ('broken', 'no GPU')}, set()),
+    'drifted': ({'scheduler.labels': ('attention', 'NVIDIA-L40S'), 'silicon.mig': ('attention', 'GPUs 0, 1')}, {'BH-043'}),
+    'dead': ({'silicon.gpus': ('broken', '7 of 8 answer; GPU 5: lost'), 'scheduler.labels': ('attention', 'says 8, the silicon 7'),
+              'virtual.iommu': ('unknown', 'GPU 5'), 'virtual.groups': ('unknown', 'GPU 5'), 'virtual.acs': ('unknown', 'GPU 5')},
+             {'BH-043'}),
+    'failing': ({}, set()),  # allocations fail, which only a tenant sees
+    'old-driver': ({'driver.advisories': ('attention', '535.183.01'), 'driver.branch': ('attention', '535.183.01'),
+                    'host.memory': ('note', 'cannot park')}, {'BH-053'}),
+}
+BAD = ('attention', 'broken', 'unknown')
+
+
+def examined(name, **env):
+    """{id: check} of the doctor, and the whole; simulated must be said, and this machine's own kernel be asked."""
+    r = on(name, 'doctor', '-o', 'json', '--now', '2026-06-01', **env)
+    doc = json.loads(r.out)
+    same((doc['simulated'], doc['live'], r.err), (True, True, ''), repr(r))
+    same(r.rc, 1 if doc['counts']['attention'] or doc['counts']['broken'] else 0)
+    return {c['id']: c for c in doc['checks']}, doc
+
+
+def judged(checks, told, about):
+    """Each fault is told, and nothing else is; what the machine at hand decides is left out."""
+    for check, (state, words) in told.items():
+        same(checks[check]['state'], state, f'{about}: {checks[check]}')
+        has(checks[check]['seen'], words)
+    faults = {c['id'] for c in checks.values() if c['state'] in BAD and not c['live'] and c['id'] != 'kernel.cgroup'}
+    same(faults, {c for c, (state, _) in told.items() if state in BAD}, about)
+
+
+def gpus_show(scene, doc):
+    gpus = doc['gpus']
+    same([g['index'] for g in gpus if not g['alive']], [5] if scene == 'dead' else [], scene)
+    if scene in ('mig', 'drifted'):
+        same([bool(g['migEnabled']) for g in gpus], [True] * (4 if scene == 'mig' else 2) + [False] * (0 if scene == 'mig' else 2))
+    if scene in ('two-domains', 'h200x8'):
+        same(len({g['domain'] for g in gpus}), 2 if scene == 'two-domains' else 1, scene)
+    if scene == 'old-driver':
+        same(doc['driver'], '535.183.01')
+
+
 def test_every_scene_is_a_machine_that_the_other_commands_see():
     write('p.yaml', GOOD.replace('model: H200', 'model: H100'))
     with home():
@@ -98,10 +144,68 @@ def test_every_scene_is_a_machine_that_the_other_commands_see():
                 has(r.out.splitlines()[0], 'simulated')
             write(f'{scene}.yaml', r.out)
             same(r.out.count('- {index:'), sum(g['alive'] for g in doc['gpus']), scene)
-            lint = sim('lint', '-o', 'json', 'p.yaml', '--fleet', f'{scene}.yaml')
+            lint = sim('lint', '-o', 'json', '--now', '2026-06-01', 'p.yaml', '--fleet', f'{scene}.yaml')
             assert lint.rc in (0, 1), f'{scene} {lint!r}'
+            told, rules = JUDGED.get(scene, ({}, set()))
+            spoken = {f['rule'] for f in json.loads(lint.out)['findings'] if f['subject'].startswith('node:')}
+            same(spoken, rules, scene)
+            gpus_show(scene, doc)
+            judged(examined('n')[0], told, scene)
             has(good('sim', 'stop', 'n').out, 'stopped simulated node n\n')
             same(os.listdir('h'), [], scene)
+
+
+# How a call of the library that fails is judged: never as good, and never as "there is none".
+BLIND = (('3 in nvmlDeviceGetTotalEccErrors', 'silicon.memory'), ('4 in nvmlDeviceGetMigMode', 'silicon.mig'),
+         ('999 in nvmlDeviceGetMigMode', 'silicon.mig'), ('999 in nvmlDeviceGetNvLinkState', 'fabric.links'),
+         ('999 in nvmlDeviceGetNvLinkState', 'fabric.domains'), ('999 in nvmlDeviceGetGpuFabricInfoV', 'fabric.state'),
+         ('999 in nvmlDeviceGetPciInfo_v3', 'virtual.iommu'), ('999 in nvmlDeviceGetPciInfo_v3', 'virtual.groups'),
+         ('999 in nvmlDeviceGetPciInfo_v3', 'virtual.acs'), ('999 in nvmlSystemGetConfComputeState', 'virtual.confidential'))
+
+
+def test_what_the_driver_does_not_say_is_unknown_to_the_doctor():
+    with home():
+        good('sim', 'start', 'h100x8')
+        for words, check in BLIND:
+            good('sim', 'break', 'lab', 'library', 'fail', *words.split())
+            same(examined('lab')[0][check]['state'], 'unknown', f'{words}: {check}')
+        good('sim', 'break', 'lab', 'mend')
+        judged(examined('lab')[0], {}, 'mended')
+
+
+def test_what_is_broken_while_the_node_runs_is_seen_by_the_doctor():
+    with home():
+        good('sim', 'start', 'h100x8')
+        for words, check, state, seen in (('gpu 2 throttle power', 'silicon.throttle', 'note', 'GPU 2 at the power cap'),
+                                          ('gpu 2 throttle hot', 'silicon.throttle', 'attention', 'slowed down: power cap, too hot'),
+                                          ('gpu 1 ecc 2', 'silicon.memory', 'attention', 'GPU 1'),
+                                          ('gpu 4 link 3 down', 'fabric.links', 'attention', 'GPU 4'),
+                                          ('scrub off', 'driver.scrub', 'attention', 'RMDisableScrubOnFree is set')):
+            good('sim', 'break', 'lab', *words.split())
+            c = examined('lab')[0][check]
+            same(c['state'], state, f'{words}: {c}')
+            has(c['seen'], seen)
+        good('sim', 'break', 'lab', 'mend')
+        judged(examined('lab')[0], {}, 'mended')
+        refused(2, 'no function of the library', 'sim', 'break', 'lab', 'library', 'fail', '999', 'in', 'nosuch')
+
+
+def test_a_node_that_fails_is_still_called_simulated():
+    """With no library that could say so: by its environment, and by its files."""
+    with home():
+        good('sim', 'start', 'h100x8')
+        good('sim', 'break', 'lab', 'library', 'fail', '9', 'in', 'nvmlInitWithFlags')
+        good('sim', 'break', 'lab', 'library', 'fail', '9')
+        root = os.path.abspath('h/lab/sysroot')
+        checks, _ = examined('lab')
+        same(checks['silicon.library']['state'], 'broken')
+        lines = on('lab', 'doctor').out.splitlines()
+        has(lines[0], 'simulated: no GPU stands behind these lines')
+        has(lines[-1], 'simulated: can keep: ')
+        for env in ({'BULKHEAD_SYSROOT': root}, {'BULKHEAD_SIM': os.path.abspath('h/lab')}):
+            r = sim('doctor', '-o', 'json', BULKHEAD_NVML='no-such.so', **env)
+            doc = json.loads(r.out)
+            same((doc['simulated'], doc['live']), (True, True), f'{env} {r!r}')
 
 
 def test_a_slow_node_is_waited_for_only_so_long():
@@ -243,15 +347,20 @@ def test_names_are_one_node_each():
         refused(4, 'bulkhead sim start makes one', 'sim', 'stop', 'lab')
 
 
-def test_what_was_left_by_hand_is_no_hindrance():
+def test_what_is_no_node_is_left_alone():
     with home():
         write('h/lab/junk/deep/file', 'x')
-        os.symlink('/etc/hostname', 'h/lab/link')
+        write('h/lab/lock', '')
         write('h/notes.txt', 'mine')
         write('h/other/file', 'mine')
         same(nodes(), {})
+        refused(5, ('is no simulated node', 'another name'), 'sim', 'start')
+        good('sim', 'stop', '--all')
+        same(sorted(os.listdir('h/lab')), ['junk', 'lock'])
+        assert os.path.exists('h/lab/junk/deep/file')
+        shutil.rmtree('h/lab')
+        os.mkdir('h/lab')  # an empty one is no hindrance
         good('sim', 'start')
-        assert not os.path.exists('h/lab/junk')
         same(list(nodes()), ['lab'])
         good('sim', 'stop', '--all')
         same(sorted(os.listdir('h')), ['notes.txt', 'other'])

@@ -25,7 +25,7 @@ MIB, GIB = 1 << 20, 1 << 30
 CUDA_OUT_OF_MEMORY = 2
 # struct bh_sim_msg, and the numbers of enum bh_sim_op that are used here
 MSG = struct.Struct('<IiIIIIQQQQQ')
-OP_MIG, OP_HELD, OP_JOURNAL = 14, 16, 17
+OP_OPEN, OP_WAIT, OP_MIG, OP_HELD, OP_JOURNAL = 1, 8, 14, 16, 17
 HELD = ('files', 'clients', 'objects', 'bytes', 'groups', 'channels', 'ranges', 'chunks')
 MIG_GI_CREATE, MIG_CI_CREATE = 1, 4
 

@@ -342,6 +342,41 @@ struct drift {
     struct bh_pos pos;
 };
 
+/* Does a label's value mean this GPU? One without a name may be anything. */
+static bool names_gpu(const char *says, const struct bh_gpu *g)
+{
+    if (!g->model)
+        return !g->model_name || bh_str_eq_nocase(says, g->model_name);
+    return bh_catalog_matches(says, g->model) || bh_catalog_find(says) == g->model;
+}
+
+/*
+ * GPU Feature Discovery writes one product for a node, also for one that has several, and counts those GPUs alone: a
+ * node has drifted when none of its GPUs is the product, or another number of them. Of a node that is cut
+ * (`-MIG-1g.10gb`) it counts slices.
+ */
+static bool product_differs(struct bh_lint *l, const struct bh_fleet_node *n, struct drift *ret)
+{
+    const struct bh_keyed *product = NULL, *count = NULL;
+    size_t named = 0;
+    for (size_t i = 0; i < n->labels.n; i++) {
+        const struct bh_keyed *label = &n->labels.at[i];
+        product = bh_str_eq(label->key, "nvidia.com/gpu.product") ? label : product;
+        count = bh_str_eq(label->key, "nvidia.com/gpu.count") ? label : count;
+    }
+    for (size_t i = 0; i < n->gpus.n; i++)
+        named += !product || names_gpu(product->value, &n->gpus.at[i]);
+    if (product && !named && n->gpus.n) {
+        *ret = (struct drift){product->key, product->value, n->gpus.at[0].model_name, product->pos};
+        return true;
+    }
+    if (!count || (product && strstr(product->value, "-MIG-")))
+        return false;
+    *ret =
+        (struct drift){count->key, count->value, bh_arena_printf(&l->out->arena, "%zu", named), count->pos};
+    return !bh_str_eq(count->value, ret->is);
+}
+
 static bool label_differs(struct bh_lint *l, const struct bh_keyed *label, const struct bh_gpu *g,
                           struct drift *ret)
 {
@@ -355,11 +390,9 @@ static bool label_differs(struct bh_lint *l, const struct bh_keyed *label, const
         ret->is = bh_arena_printf(&l->out->arena, "%" PRId32, g->numa);
         return g->numa >= 0 && !bh_str_eq(v, ret->is);
     }
-    if (bh_str_eq(k, "model") || bh_str_eq(k, "gpu-model") || bh_str_eq(k, "nvidia.com/gpu.product")) {
+    if (bh_str_eq(k, "model") || bh_str_eq(k, "gpu-model")) {
         ret->is = g->model_name;
-        if (!g->model)
-            return g->model_name && !bh_str_eq_nocase(v, g->model_name);
-        return !bh_catalog_matches(v, g->model) && bh_catalog_find(v) != g->model;
+        return !names_gpu(v, g);
     }
     if (bh_str_eq(k, "mig") || bh_str_eq(k, "mig-enabled")) {
         bool on = bh_str_eq(v, "true") || bh_str_eq(v, "on") || bh_str_eq(v, "enabled") || bh_str_eq(v, "1");
@@ -374,13 +407,12 @@ BH_CHECK(043)
     for (size_t i = 0; i < l->fleet->nodes.n; i++) {
         const struct bh_fleet_node *n = &l->fleet->nodes.at[i];
         struct drift d;
-        bool drifted = false;
+        bool drifted = product_differs(l, n, &d);
         for (size_t k = 0; k < n->labels.n && !drifted; k++) {
             const struct bh_keyed *label = &n->labels.at[k];
             for (size_t g = 0; g < n->gpus.n && !drifted; g++)
                 drifted = label_differs(l, label, &n->gpus.at[g], &d);
-            if (!drifted &&
-                (bh_str_eq(label->key, "gpu-count") || bh_str_eq(label->key, "nvidia.com/gpu.count"))) {
+            if (!drifted && bh_str_eq(label->key, "gpu-count")) {
                 const char *is = bh_arena_printf(&l->out->arena, "%zu", n->gpus.n);
                 drifted = !bh_str_eq(label->value, is);
                 d = (struct drift){label->key, label->value, is, label->pos};

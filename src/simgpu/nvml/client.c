@@ -18,6 +18,7 @@ enum { DEVICE = 0x5d000000, SUBDEVICE = 0x5d010000, PARTITION = 0x5d020000 };
 
 static struct {
     int fd;
+    uint64_t cookie; /* of fd: the program may have closed it, and the number be another file's */
     pid_t pid;       /* who opened it: a child has a client of its own */
     uint32_t client; /* 0: none */
     bool has_gpu[BH_NV_GPUS];
@@ -63,7 +64,7 @@ static int status_of_rm(uint32_t status)
 
 static void forget(void)
 {
-    if (own.fd >= 0)
+    if (own.fd >= 0 && bh_sim_socket_cookie(own.fd) == own.cookie)
         (void)close(own.fd);
     own.fd = -1;
     own.client = 0;
@@ -110,8 +111,10 @@ void bh_nv_client_close(void)
 static int new_client(uint32_t *ret)
 {
     *ret = 0;
-    if (own.fd < 0)
+    if (own.fd < 0) {
         own.fd = bh_sim_open("/dev/nvidiactl");
+        own.cookie = bh_sim_socket_cookie(own.fd);
+    }
     own.pid = getpid();
     return own.fd < 0 ? bh_nv_status_of_errno(errno) : alloc(0, 0, ret, RM_CLASS_CLIENT, NULL);
 }

@@ -60,6 +60,11 @@ uint32_t bh_sim_rm_delay_ms(const struct bh_sim_rm *rm)
     return rm->slow_ms > rm->node.slow_ms ? rm->slow_ms : rm->node.slow_ms;
 }
 
+bool bh_sim_rm_scrubs(const struct bh_sim_rm *rm)
+{
+    return !rm->scrub_off;
+}
+
 /* --- what can be said --- */
 
 struct said {
@@ -186,10 +191,28 @@ static int say_scrub_off(struct bh_sim_rm *rm, const struct said *s, struct bh_e
     return BH_OK;
 }
 
+/* The manager does not know the library's functions, only how they are called. */
+static bool is_function(const char *name)
+{
+    size_t n = strlen("nvml");
+    if (name[0] == '*')
+        return name[1] == '\0';
+    if (!bh_str_starts(name, "nvml") || !(name[n] >= 'A' && name[n] <= 'Z'))
+        return false;
+    while (bh_is_alpha(name[n]) || bh_is_digit(name[n]) || name[n] == '_')
+        n++;
+    return name[n] == '\0';
+}
+
 static int library_fail(struct bh_sim_rm *rm, uint64_t status, const char *call, struct bh_err *err)
 {
     if (status == 0 || status > 999)
         return bh_fail(err, BH_INVALID, "the library fails with a status from 1 to 999");
+    if (!is_function(call))
+        return bh_fail(
+            err, BH_INVALID,
+            "'%s' is no function of the library; they are called as nvmlDeviceGetName is, or * for all",
+            call);
     rm->library_status = (uint32_t)status;
     (void)snprintf(rm->library_call, sizeof(rm->library_call), "%s", call);
     return BH_OK;

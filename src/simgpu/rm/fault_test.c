@@ -32,6 +32,19 @@ TEST(what_is_not_understood_is_told_what_is)
     CHECK_EQ(bh_sim_rm_break(rm, "calls slow 99999999", &err), BH_INVALID);
     CHECK_EQ(bh_sim_rm_break(rm, "library fail 0", &err), BH_INVALID);
     CHECK_EQ(bh_sim_rm_break(rm, "driver five", &err), BH_INVALID);
+    static const char *const no_function[] = {"nosuch", "nvml", "nvmlx", "nvmlDevice-GetName",
+                                              "cuInit", "**"};
+    for (size_t i = 0; i < BH_COUNT_OF(no_function); i++) {
+        char words[80];
+        (void)snprintf(words, sizeof(words), "library fail 3 in %s", no_function[i]);
+        CHECK_EQ(bh_sim_rm_break(rm, words, &err), BH_INVALID);
+        CHECK(strstr(err.msg, "is no function"));
+    }
+    CHECK_EQ(bh_sim_rm_break(rm, "library fail 3 in nvmlDeviceGetPciInfo_v3", &err), BH_OK);
+    CHECK_EQ(bh_sim_rm_break(rm, "library fail 3 in *", &err), BH_OK);
+    CHECK(bh_sim_rm_scrubs(rm));
+    CHECK_EQ(bh_sim_rm_break(rm, "scrub off", &err), BH_OK);
+    CHECK(!bh_sim_rm_scrubs(rm));
     bh_sim_rm_free(rm);
 }
 

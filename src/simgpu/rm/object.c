@@ -18,11 +18,14 @@ static uint64_t key_of(const struct sim_client *client, uint32_t handle)
 /*
  * In the driver a client belongs to the file it was made on, and RM_REGISTER_FD ties a process's other files to it by
  * descriptor number. A number means nothing here (the call may come through a supervisor's duplicate), so files
- * opened by one process count as tied to each other.
+ * opened by one process count as tied to each other. A process is its pid and when it began, and its user when it
+ * opened them; one that is not known is tied to nobody.
  */
 bool bh_simrm_may_use(const struct sim_file *file, const struct sim_client *client)
 {
-    return client->file == file || client->file->pid == file->pid;
+    const struct sim_file *own = client->file;
+    return own == file || (own->pid != 0 && own->start != 0 && own->pid == file->pid &&
+                           own->start == file->start && own->uid == file->uid);
 }
 
 struct sim_client *bh_simrm_client_any(const struct bh_sim_rm *rm, uint32_t handle)

@@ -20,6 +20,35 @@ TEST(a_client_is_its_files)
     bh_sim_rm_free(rm);
 }
 
+/* A process is its pid and when it began, and its user; what is not known is nobody's. */
+TEST(only_files_of_one_process_are_tied)
+{
+    static const struct {
+        struct bh_sim_caller a, b;
+        uint32_t status;
+    } pairs[] = {
+        {{.pid = 7, .uid = 5, .start = 9}, {.pid = 7, .uid = 5, .start = 9}, RM_OK},
+        {{.pid = 0, .uid = 5, .start = 9}, {.pid = 0, .uid = 5, .start = 9}, RM_INVALID_CLIENT},
+        {{.pid = 7, .uid = 5}, {.pid = 7, .uid = 5}, RM_INVALID_CLIENT},
+        {{.pid = 7, .uid = 5, .start = 9}, {.pid = 7, .uid = 5, .start = 10}, RM_INVALID_CLIENT},
+        {{.pid = 7, .uid = 5, .start = 9}, {.pid = 7, .uid = 6, .start = 9}, RM_INVALID_CLIENT},
+        {{.pid = 7, .uid = 5, .start = 9}, {.pid = 8, .uid = 5, .start = 9}, RM_INVALID_CLIENT},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(pairs); i++) {
+        struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+        struct fx_tenant t;
+        uint32_t event = 0, other = fx_open(rm, &pairs[i].b);
+        CHECK_EQ(fx_tenant(rm, &pairs[i].a, 0, &t), RM_OK);
+        CHECK_EQ(fx_alloc(rm, other, &pairs[i].b, t.client, t.device, &event, RM_CLASS_EVENT, NULL, 0),
+                 pairs[i].status);
+        /* whoever presents the file itself may, whoever it is */
+        event = 0;
+        CHECK_EQ(fx_alloc(rm, t.file, &pairs[i].b, t.client, t.device, &event, RM_CLASS_EVENT, NULL, 0),
+                 RM_OK);
+        bh_sim_rm_free(rm);
+    }
+}
+
 TEST(handles_are_chosen_or_given_once)
 {
     struct bh_sim_rm *rm = fx_new("H100-80GB", 1);

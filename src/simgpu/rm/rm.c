@@ -10,16 +10,21 @@
 struct bh_sim_rm *bh_sim_rm_new(const struct bh_sim_node *node)
 {
     struct bh_sim_rm *rm = bh_alloc(1, sizeof(*rm));
-    struct bh_idmap *hostile[] = {&rm->client_handles, &rm->object_handles, &rm->range_bases,
-                                  &rm->account_keys};
     rm->node = *node;
-    for (size_t i = 0; i < BH_COUNT_OF(hostile); i++)
-        hostile[i]->seed = bh_idmap_mix(node->seed);
     (void)snprintf(rm->driver, sizeof(rm->driver), "%s", node->driver);
     bh_simrm_classes_init(rm);
     bh_simrm_commands_init(rm);
     bh_simrm_places_init(rm);
     return rm;
+}
+
+/* Those whose keys tenants choose, in part or whole. */
+void bh_sim_rm_salt(struct bh_sim_rm *rm, uint64_t salt)
+{
+    struct bh_idmap *const hostile[] = {&rm->client_handles, &rm->object_handles, &rm->account_keys,
+                                        &rm->chunk_keys};
+    for (size_t i = 0; i < BH_COUNT_OF(hostile); i++)
+        hostile[i]->seed = bh_idmap_mix(salt + i);
 }
 
 void bh_sim_rm_free(struct bh_sim_rm *rm)
@@ -32,9 +37,8 @@ void bh_sim_rm_free(struct bh_sim_rm *rm)
             bh_sim_rm_close(rm, rm->files.at[i]->id);
     bh_simrm_scrub(rm);
     bh_simrm_places_fini(rm);
-    struct bh_idmap *maps[] = {&rm->file_ids,     &rm->client_handles, &rm->object_handles,
-                               &rm->account_keys, &rm->range_ids,      &rm->range_bases,
-                               &rm->chunk_keys,   &rm->classes,        &rm->commands};
+    struct bh_idmap *maps[] = {&rm->file_ids,  &rm->client_handles, &rm->object_handles, &rm->account_keys,
+                               &rm->range_ids, &rm->chunk_keys,     &rm->classes,        &rm->commands};
     for (size_t i = 0; i < BH_COUNT_OF(maps); i++)
         bh_idmap_fini(maps[i]);
     bh_vec_fini(&rm->files);
@@ -85,7 +89,8 @@ int64_t bh_sim_rm_open(struct bh_sim_rm *rm, enum bh_call_file kind, uint32_t gp
     if (SIM_LIVE(rm, files) >= SIM_FILES_MAX)
         return -ENFILE;
     struct sim_file *f = bh_alloc(1, sizeof(*f));
-    *f = (struct sim_file){.kind = kind, .gpu = index, .minor = gpu, .pid = who->pid, .uid = who->uid};
+    *f = (struct sim_file){
+        .kind = kind, .gpu = index, .minor = gpu, .pid = who->pid, .uid = who->uid, .start = who->start};
     do /* numbers are used again only after four billion opens, and never while one is open */
         f->id = ++rm->last_file;
     while (f->id == 0 || bh_simrm_file(rm, f->id));

@@ -23,12 +23,17 @@
 struct bh_sim_rm;
 
 struct bh_sim_caller {
-    uint32_t pid, uid;
-    bool admin; /* may do what needs CAP_SYS_ADMIN */
+    uint32_t pid, uid; /* pid 0: one that cannot be seen from here */
+    bool admin;        /* may do what needs CAP_SYS_ADMIN */
+    uint64_t
+        start; /* when it began, which tells it from others with its pid; 0: not known. Asked of who opens */
 };
 
 struct bh_sim_rm *bh_sim_rm_new(const struct bh_sim_node *node); /* node is copied */
 void bh_sim_rm_free(struct bh_sim_rm *rm);
+/* A number tenants cannot know, so that none can choose handles that are slow to find. Before the first call; no answer
+ * depends on it. */
+void bh_sim_rm_salt(struct bh_sim_rm *rm, uint64_t salt);
 
 /* An open of /dev/nvidiactl, nvidia<minor> or nvidia-uvm. Returns a file id > 0 or a negative errno. */
 int64_t bh_sim_rm_open(struct bh_sim_rm *rm, enum bh_call_file kind, uint32_t gpu,
@@ -67,7 +72,7 @@ int bh_sim_rm_submit(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint3
 int bh_sim_rm_fence(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint32_t channel,
                     uint64_t *ret_done);
 void bh_sim_rm_advance(struct bh_sim_rm *rm, uint64_t now_ns);
-uint64_t bh_sim_rm_next(const struct bh_sim_rm *rm); /* when work is done next; UINT64_MAX: nothing runs */
+uint64_t bh_sim_rm_next(const struct bh_sim_rm *rm); /* as bh_sim_sched_next, of all engines */
 
 /* The bytes of video memory, by object. Beyond its end: -EFAULT. */
 int bh_sim_rm_write(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint32_t memory, uint64_t offset,
@@ -91,6 +96,7 @@ int bh_sim_rm_mig(struct bh_sim_rm *rm, const struct bh_sim_caller *who, struct 
  * in nvmlDeviceGetMemoryInfo`, `driver 535.104.05`, `mend`. BH_INVALID says what is understood.
  */
 int bh_sim_rm_break(struct bh_sim_rm *rm, const char *words, struct bh_err *err) BH_MUST_USE;
+bool bh_sim_rm_scrubs(const struct bh_sim_rm *rm); /* freed memory is cleared: not after `scrub off` */
 /* How long a call must wait before it is answered, because something was made slow. */
 uint32_t bh_sim_rm_delay_ms(const struct bh_sim_rm *rm);
 

@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const struct bh_sim_caller fx_user = {.pid = 100, .uid = 1000};
-static const struct bh_sim_caller fx_other = {.pid = 200, .uid = 2000};
-static const struct bh_sim_caller fx_admin = {.pid = 1, .uid = 0, .admin = true};
+static const struct bh_sim_caller fx_user = {.pid = 100, .uid = 1000, .start = 10};
+static const struct bh_sim_caller fx_other = {.pid = 200, .uid = 2000, .start = 20};
+static const struct bh_sim_caller fx_admin = {.pid = 1, .uid = 0, .admin = true, .start = 1};
 
 static inline struct bh_sim_node fx_node(const char *model, uint32_t n_gpus)
 {

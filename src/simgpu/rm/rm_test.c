@@ -48,6 +48,32 @@ TEST(closing_a_file_frees_what_was_made_on_it)
     bh_sim_rm_free(rm);
 }
 
+/* It only decides where things lie in tables: whatever it is, the answers are the same. */
+TEST(no_answer_depends_on_the_salt)
+{
+    struct bh_sim_held first = {0};
+    uint32_t handles[4] = {0};
+    for (uint64_t salt = 0; salt < 4; salt++) {
+        struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+        struct fx_tenant t;
+        uint64_t bytes = 2 * BH_MIB;
+        bh_sim_rm_salt(rm, salt * UINT64_C(0x123456789abcdef));
+        uint32_t memory = 0, group = 0, channel = 0;
+        CHECK_EQ(fx_tenant(rm, &fx_user, 0, &t), RM_OK);
+        CHECK_EQ(fx_memory(rm, &t, &bytes, &memory), RM_OK);
+        CHECK_EQ(fx_channel(rm, &t, &group, &channel), RM_OK);
+        CHECK_EQ(bh_sim_rm_write(rm, t.file, t.client, memory, 5, "abc", 3), 0);
+        const uint32_t now[4] = {t.client, memory, group, channel};
+        const struct bh_sim_held held = bh_sim_rm_held(rm);
+        CHECK(salt == 0 ||
+              (memcmp(now, handles, sizeof(now)) == 0 && memcmp(&held, &first, sizeof(held)) == 0));
+        memcpy(handles, now, sizeof(now));
+        first = held;
+        CHECK(!bh_sim_rm_check(rm));
+        bh_sim_rm_free(rm);
+    }
+}
+
 TEST(files_are_limited)
 {
     struct bh_sim_rm *rm = fx_new("H100-80GB", 1);

@@ -16,7 +16,7 @@
 #include "base/idmap.h"
 #include "base/mem.h"
 
-enum { LEVEL_LOW, LEVEL_MEDIUM, LEVEL_HIGH, LEVELS, US = 1000 };
+enum { LEVEL_LOW, LEVEL_MEDIUM, LEVEL_HIGH, LEVELS, US = 1000, TURNS_AHEAD = 1 << 14 };
 
 /* ---- from the caller's ids to what they name ---- */
 
@@ -163,7 +163,7 @@ struct group {
 
 /* What bh_sim_sched_next found out, until something changes it. */
 struct ahead {
-    bool known;
+    bool known, exact; /* not exact: nothing is done before that time; what then, must be looked at then */
     uint64_t at;
 };
 
@@ -535,13 +535,14 @@ static void skip_cycles(struct engine *e, struct probe *probes, size_t n)
     e->now = plus(e->now, times(cycles, length));
 }
 
-static uint64_t look_ahead(const struct bh_sim_sched *s)
+/* A cycle may have as many turns as groups of the three levels multiplied: it is not walked to its end. */
+static struct ahead look_ahead(const struct bh_sim_sched *s)
 {
     struct turn gone = {0};
     struct engine e = s->e;
     size_t n = 0, most = s->e.waiting + (s->e.cur != NULL);
     if (!most)
-        return UINT64_MAX;
+        return (struct ahead){true, true, UINT64_MAX};
     BH_AUTOFREE struct probe *probes = bh_alloc(most, sizeof(*probes));
     e.waiting = 0;
     e.loaded = s->e.loaded ? &gone : NULL;
@@ -560,17 +561,17 @@ static uint64_t look_ahead(const struct bh_sim_sched *s)
         e.loaded = e.cur = &probes[n++].turn;
     }
     /* First the turn that has begun; or the next one, the only one that may need no switch. */
-    if (probe_turn(&e))
-        return e.now;
-    skip_cycles(&e, probes, n);
-    while (!probe_turn(&e))
-        ;
-    return e.now;
+    bool ends = probe_turn(&e);
+    if (!ends)
+        skip_cycles(&e, probes, n);
+    for (int i = 0; !ends && i < TURNS_AHEAD; i++)
+        ends = probe_turn(&e);
+    return (struct ahead){true, ends, e.now};
 }
 
 uint64_t bh_sim_sched_next(const struct bh_sim_sched *s)
 {
-    if (!s->ahead->known)
-        *s->ahead = (struct ahead){true, look_ahead(s)};
+    if (!s->ahead->known || (!s->ahead->exact && s->ahead->at <= s->e.now))
+        *s->ahead = look_ahead(s);
     return s->ahead->at;
 }

@@ -38,7 +38,10 @@ uint64_t bh_sim_submit(struct bh_sim_sched *s, uint64_t channel, uint64_t work_n
 uint64_t bh_sim_fence_done(const struct bh_sim_sched *s, uint64_t channel); /* the last fence that is done */
 
 void bh_sim_sched_advance(struct bh_sim_sched *s, uint64_t now_ns); /* never backwards */
-/* When the next piece of work is done if nothing changes; UINT64_MAX: nothing runs. */
+/*
+ * When the next piece of work is done if nothing changes; UINT64_MAX: nothing runs. With very many groups on several
+ * levels it may be an earlier time, later than now, before which nothing is done: ask again then.
+ */
 uint64_t bh_sim_sched_next(const struct bh_sim_sched *s);
 uint64_t bh_sim_group_busy_ns(const struct bh_sim_sched *s, uint64_t group); /* GPU time it had, ever */
 uint64_t bh_sim_sched_busy_ns(const struct bh_sim_sched *s); /* of all groups, also gone ones */

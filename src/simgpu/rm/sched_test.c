@@ -343,6 +343,57 @@ TEST(the_next_end_is_exact_far_ahead)
     CHECK_EQ(bh_sim_fence_done(s, 1), 1);
 }
 
+static void add_levels(struct bh_sim_sched *s, uint64_t each, uint64_t work_ns)
+{
+    for (uint64_t g = 1; g <= 3 * each; g++) {
+        add_slice(s, g, 200, work_ns);
+        (void)bh_sim_group_set_level(s, g, (uint32_t)(g % 3));
+    }
+}
+
+/* 8,004,006,000 turns until the order is what it was: nobody can walk that, and nobody has to. */
+TEST(the_next_end_of_very_many_is_not_before_it_is_said)
+{
+    BH_AUTO(drop) struct bh_sim_sched *s = bh_sim_sched_new(SWITCH);
+    add_levels(s, 2000, LONG);
+    for (int i = 0; i < 20; i++) {
+        uint64_t next = bh_sim_sched_next(s), now = (uint64_t)i * MS;
+        CHECK(next > now && next < UINT64_MAX);
+        bh_sim_sched_advance(s, now + MS);
+    }
+}
+
+/* Whoever asks again each time it was told to meets the end all the same, and at the right time. */
+TEST(asking_again_leads_to_the_end)
+{
+    BH_AUTO(drop) struct bh_sim_sched *s = bh_sim_sched_new(0), *straight = bh_sim_sched_new(0);
+    const uint64_t each = 40,
+                   work = 100 * MS; /* 500 turns: of a high one, within the first cycle of 67,240 */
+    add_levels(s, each, work);
+    add_levels(straight, each, work);
+    uint64_t at = 0, asked = 0, done = 0;
+    while (!done && asked < 100) {
+        uint64_t next = bh_sim_sched_next(s);
+        CHECK(next > at);
+        bh_sim_sched_advance(s, next - 1);
+        for (uint64_t g = 1; g <= 3 * each; g++)
+            CHECK_EQ(bh_sim_fence_done(s, g), 0); /* nothing is done before it */
+        bh_sim_sched_advance(s, next);
+        at = next;
+        asked++;
+        for (uint64_t g = 1; g <= 3 * each; g++)
+            done += bh_sim_fence_done(s, g);
+    }
+    CHECK_EQ(done, 1);
+    CHECK(asked > 1 && asked < 100);
+    /* Time passed in one step knows the same end. */
+    bh_sim_sched_advance(straight, at - 1);
+    for (uint64_t g = 1; g <= 3 * each; g++)
+        CHECK_EQ(bh_sim_fence_done(straight, g), 0);
+    bh_sim_sched_advance(straight, at);
+    CHECK_EQ(bh_sim_sched_busy_ns(straight), at);
+}
+
 TEST(a_time_past_all_times_is_no_overflow)
 {
     BH_AUTO(drop) struct bh_sim_sched *s = bh_sim_sched_new(SWITCH);

@@ -136,8 +136,10 @@ struct sim_range {
 
 struct sim_file {
     uint32_t slot, id, kind, gpu, minor, pid, uid;
+    uint64_t start; /* of the process that opened it */
     struct sim_client *clients;
     struct sim_range *ranges;
+    BH_VEC(struct sim_range *) external; /* those with addresses, by address; no two overlap */
     bool uvm_ready;
     struct sim_place *uvm[BH_SIM_GPUS_MAX]; /* registered GPUs */
 };
@@ -162,8 +164,7 @@ struct sim_gpu {
 struct bh_sim_rm {
     struct bh_sim_node node;
     struct sim_gpu gpus[BH_SIM_GPUS_MAX];
-    struct bh_idmap file_ids, client_handles, object_handles, account_keys, range_ids, range_bases,
-        chunk_keys;
+    struct bh_idmap file_ids, client_handles, object_handles, account_keys, range_ids, chunk_keys;
     struct bh_idmap classes, commands;
     BH_VEC(struct sim_file *) files; /* slots may be NULL; so below */
     BH_VEC(struct sim_client *) clients;

@@ -358,7 +358,8 @@ static inline void storm_step(struct storm *s)
         storm_uvm,   storm_uvm,     storm_uvm,     storm_range,   storm_range, storm_work,  storm_work,
         storm_bytes, storm_bytes,   storm_mig,     storm_break,   storm_raw,   storm_raw};
     uint32_t pid = storm_pick(s, 4);
-    s->who = (struct bh_sim_caller){.pid = 100 + pid, .uid = pid / 2, .admin = storm_pick(s, 8) == 0};
+    s->who = (struct bh_sim_caller){
+        .pid = 100 + pid, .uid = pid / 2, .start = 1 + pid, .admin = storm_pick(s, 8) == 0};
     acts[storm_pick(s, BH_COUNT_OF(acts))](s);
 }
 

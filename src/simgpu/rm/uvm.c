@@ -4,6 +4,8 @@
  *
  * Mapping an allocation holds it: freed by its handle while mapped, it stays until the range goes. Managed memory is
  * taken when a GPU touches it, at its full size, and moves when another GPU does. Neither is in a process's count.
+ * A range of addresses overlaps no other of its file and takes one mapping at a time, which may be shorter than it; the
+ * next one takes its place.
  */
 #include "simgpu/rm/state.h"
 
@@ -13,9 +15,18 @@
 
 /* --- ranges --- */
 
-static uint64_t base_key(const struct sim_file *f, uint64_t base)
+/* The first of the file's ranges that begins at base or later: a place in `external`. */
+static size_t first_from(const struct sim_file *f, uint64_t base)
 {
-    return bh_idmap_mix(f->id) ^ base;
+    size_t from = 0, to = f->external.n;
+    while (from < to) {
+        size_t at = from + (to - from) / 2;
+        if (f->external.at[at]->base < base)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return from;
 }
 
 static struct sim_range *range_new(struct bh_sim_rm *rm, struct sim_file *f, uint64_t bytes)
@@ -34,18 +45,19 @@ static void range_free(struct bh_sim_rm *rm, struct sim_range *r)
 {
     if (r->block)
         bh_simrm_block_unmap(rm, r->block);
-    if (r->external)
-        (void)bh_idmap_remove(&rm->range_bases, base_key(r->file, r->base));
+    if (r->external && r->file->external.n) { /* none: the file is closed, and all of them go */
+        size_t at = first_from(r->file, r->base), after = --r->file->external.n - at;
+        memmove(r->file->external.at + at, r->file->external.at + at + 1, after * sizeof(r));
+    }
     (void)bh_idmap_remove(&rm->range_ids, r->id);
     SIM_UNLINK(&r->file->ranges, r, next, prev);
     SIM_DROP(rm, ranges, r);
 }
 
-static struct sim_range *range_at(const struct bh_sim_rm *rm, const struct sim_file *f, uint64_t base)
+static struct sim_range *range_at(const struct sim_file *f, uint64_t base)
 {
-    uint32_t slot = bh_idmap_find(&rm->range_bases, base_key(f, base));
-    struct sim_range *r = slot == BH_IDMAP_NONE ? NULL : rm->ranges.at[slot];
-    return r && r->file == f && r->base == base ? r : NULL;
+    size_t at = first_from(f, base);
+    return at < f->external.n && f->external.at[at]->base == base ? f->external.at[at] : NULL;
 }
 
 static struct sim_range *range_by_id(const struct bh_sim_rm *rm, const struct sim_file *f, uint64_t id)
@@ -255,30 +267,35 @@ static uint32_t create_external(struct sim_call *c, uint8_t *arg)
     uint64_t base = get64(arg, 0), bytes = get64(arg, 8);
     if (!bytes || base > ADDRESSES || bytes > ADDRESSES - base)
         return RM_INVALID_ARGUMENT;
-    if (range_at(c->rm, c->file, base))
+    struct sim_file *f = c->file;
+    size_t at = first_from(f, base);
+    if ((at < f->external.n && f->external.at[at]->base - base < bytes) ||
+        (at > 0 && base - f->external.at[at - 1]->base < f->external.at[at - 1]->bytes))
         return RM_STATE_IN_USE;
-    struct sim_range *r = range_new(c->rm, c->file, bytes);
+    struct sim_range *r = range_new(c->rm, f, bytes);
     if (!r)
         return RM_INSUFFICIENT_RESOURCES;
     r->base = base;
-    r->external = bh_idmap_add(&c->rm->range_bases, base_key(c->file, base), r->slot);
-    if (r->external)
-        return RM_OK;
-    range_free(c->rm, r); /* two keys fell together: as good as taken */
-    return RM_STATE_IN_USE;
+    r->external = true;
+    (void)bh_vec_push(&f->external);
+    memmove(f->external.at + at + 1, f->external.at + at, (f->external.n - 1 - at) * sizeof(r));
+    f->external.at[at] = r;
+    return RM_OK;
 }
 
 static uint32_t map_external(struct sim_call *c, uint8_t *arg)
 {
     enum { AT_CLIENT = 9252, AT_MEMORY = 9256 };
-    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    struct sim_range *r = range_at(c->file, get64(arg, 0));
     c->client = bh_simrm_client(c->rm, c->file, get32(arg, AT_CLIENT));
     if (!c->client)
         return RM_INVALID_CLIENT;
     struct sim_object *o = bh_simrm_object(c->rm, c->client, get32(arg, AT_MEMORY));
     if (!o || (o->class->kind != SIM_MEMORY && o->class->kind != SIM_PLAIN))
         return RM_OBJECT_NOT_FOUND;
-    if (!r || get64(arg, 8) > r->bytes)
+    const uint64_t bytes = get64(arg, 8), offset = get64(arg, 16);
+    if (!r || bytes > r->bytes ||
+        (o->block && (offset > o->block->bytes || bytes > o->block->bytes - offset)))
         return RM_INVALID_ARGUMENT;
     if (o->gpu != SIM_NONE && c->rm->gpus[o->gpu].lost)
         return RM_GPU_IS_LOST;
@@ -294,7 +311,7 @@ static uint32_t map_external(struct sim_call *c, uint8_t *arg)
 /* Only the mapping goes; the range stays. */
 static uint32_t unmap_external(struct sim_call *c, uint8_t *arg)
 {
-    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    struct sim_range *r = range_at(c->file, get64(arg, 0));
     if (!r)
         return RM_OBJECT_NOT_FOUND;
     if (r->block)
@@ -305,7 +322,7 @@ static uint32_t unmap_external(struct sim_call *c, uint8_t *arg)
 
 static uint32_t free_range(struct sim_call *c, uint8_t *arg)
 {
-    struct sim_range *r = range_at(c->rm, c->file, get64(arg, 0));
+    struct sim_range *r = range_at(c->file, get64(arg, 0));
     if (!r)
         return RM_OBJECT_NOT_FOUND;
     range_free(c->rm, r);
@@ -401,6 +418,7 @@ int bh_simrm_uvm(struct sim_call *c, uint32_t number, void *arg, size_t n)
 
 void bh_simrm_uvm_close(struct bh_sim_rm *rm, struct sim_file *file)
 {
+    bh_vec_fini(&file->external);
     while (file->ranges)
         range_free(rm, file->ranges);
     for (uint32_t g = 0; g < rm->node.n_gpus; g++)

@@ -197,6 +197,81 @@ TEST(a_range_takes_another_mapping)
     bh_sim_rm_free(rm);
 }
 
+TEST(ranges_do_not_overlap)
+{
+    static const struct {
+        uint64_t base, bytes;
+        uint32_t status;
+    } rows[] = {
+        {0x10000, 0x10000, RM_OK},
+        {0x10000, 0x10000, RM_STATE_IN_USE},
+        {0x10000, 1, RM_STATE_IN_USE},
+        {0x0f000, 0x1001, RM_STATE_IN_USE}, /* its last byte is the other's first */
+        {0x0f000, 0x1000, RM_OK},
+        {0x1ffff, 1, RM_STATE_IN_USE}, /* the other's last byte */
+        {0x20000, 0x1000, RM_OK},
+        {0x08000, 0x100000, RM_STATE_IN_USE}, /* around them all */
+        {0x40000, 0x1000, RM_OK},
+        {0x21000, 0x1f000, RM_OK}, /* just the gap */
+        {(UINT64_C(1) << 57) - 0x1000, 0x1000, RM_OK},
+        {(UINT64_C(1) << 57) - 0x800, 0x1000, RM_INVALID_ARGUMENT}, /* past the last address */
+        {UINT64_C(1) << 57, 1, RM_INVALID_ARGUMENT},
+        {0x90000, 0, RM_INVALID_ARGUMENT},
+    };
+    struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+    uint32_t file = ready(rm), other = ready(rm);
+    for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
+        struct words a = {{rows[i].base, rows[i].bytes}};
+        CHECK_EQ(uvm(rm, file, UVM_CREATE_EXTERNAL_RANGE, &a, 24, 16), rows[i].status);
+    }
+    struct words a = {{0x10000, 0x10000}};
+    CHECK_EQ(uvm(rm, other, UVM_CREATE_EXTERNAL_RANGE, &a, 24, 16),
+             RM_OK); /* addresses are each file's own */
+    CHECK_EQ(uvm(rm, file, UVM_FREE, &a, 24, 16), RM_OK);
+    a.w[0] = 0x10800;
+    a.w[1] = 0x1000;
+    CHECK_EQ(uvm(rm, file, UVM_CREATE_EXTERNAL_RANGE, &a, 24, 16), RM_OK); /* there is room again */
+    CHECK(!bh_sim_rm_check(rm));
+    bh_sim_rm_close(rm, file);
+    CHECK_EQ(bh_sim_rm_held(rm).ranges, 1);
+    bh_sim_rm_free(rm);
+}
+
+TEST(a_mapping_stays_within_its_memory)
+{
+    struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+    struct fx_tenant t;
+    uint64_t bytes = 2 * BH_MIB;
+    uint32_t memory = 0, file = ready(rm);
+    static uint8_t map[9264];
+    struct words range = {{0x700000000000, 16 * BH_MIB}};
+    CHECK_EQ(fx_tenant(rm, &fx_user, 0, &t), RM_OK);
+    CHECK_EQ(fx_memory(rm, &t, &bytes, &memory), RM_OK);
+    CHECK_EQ(uvm(rm, file, UVM_CREATE_EXTERNAL_RANGE, &range, 24, 16), RM_OK);
+    memcpy(map + 9252, &t.client, 4);
+    memcpy(map + 9256, &memory, 4);
+    const struct {
+        uint64_t bytes, offset;
+        uint32_t status;
+    } rows[] = {
+        {bytes, 0, RM_OK},
+        {bytes + 1, 0, RM_INVALID_ARGUMENT},
+        {bytes, 1, RM_INVALID_ARGUMENT},
+        {1, bytes - 1, RM_OK},
+        {0, bytes, RM_OK},
+        {0, bytes + 1, RM_INVALID_ARGUMENT},
+        {2, UINT64_MAX, RM_INVALID_ARGUMENT},
+        {17 * BH_MIB, 0, RM_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
+        const uint64_t head[3] = {range.w[0], rows[i].bytes, rows[i].offset};
+        memcpy(map, head, sizeof(head));
+        CHECK_EQ(uvm(rm, file, UVM_MAP_EXTERNAL, map, sizeof(map), 9260), rows[i].status);
+    }
+    CHECK(!bh_sim_rm_check(rm));
+    bh_sim_rm_free(rm);
+}
+
 TEST(what_takes_nothing_is_accepted)
 {
     struct bh_sim_rm *rm = fx_new("H100-80GB", 1);

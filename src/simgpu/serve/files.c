@@ -7,6 +7,8 @@
  */
 #include "simgpu/serve/inside.h"
 
+#include "simgpu/drv.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -14,13 +16,6 @@
 #include <unistd.h>
 
 enum { BATCH = 64, KEPT_FOR_ADMIN = 8 };
-
-uint64_t bh_sim_socket_cookie(int fd)
-{
-    uint64_t cookie = 0;
-    socklen_t n = sizeof(cookie);
-    return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &n) == 0 ? cookie : 0;
-}
 
 static struct bh_sim_file **bucket(struct bh_sim_server *s, uint64_t cookie)
 {
@@ -80,24 +75,14 @@ void bh_sim_pid_hide(struct bh_sim_server *s, uint32_t pid)
         }
 }
 
-/* Whoever waits for work of this file will not see it done. */
-static void end_waits(struct bh_sim_server *s, uint32_t file)
-{
-    for (struct bh_sim_conn *c = s->deferred; c; c = c->dnext)
-        if (c->waiting && c->wait_file == file) {
-            c->waiting = false;
-            c->reply->result = -EBADF;
-        }
-}
-
 static void file_close(struct bh_sim_server *s, struct bh_sim_file *f)
 {
     struct bh_sim_file **at = bucket(s, f->cookie);
     while (*at != f)
         at = &(*at)->next;
     *at = f->next;
-    end_waits(s, f->id);
     bh_sim_rm_close(s->rm, f->id);
+    s->stirred = true; /* whoever waits for work of this file will not see it done */
     bh_sim_pid_hide(s, f->pid);
     close(f->watch.fd);
     s->n_files--;
@@ -123,6 +108,9 @@ int bh_sim_file_add(struct bh_sim_server *s, const struct bh_sim_caller *who, ui
         return -EMFILE;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
         return -errno;
+    /* Nothing is ever read from our end, so nothing may be put there: a descriptor that was, its own above all, would
+     * live as long as we do. */
+    (void)shutdown(pair[0], SHUT_RD);
     int64_t id = bh_sim_rm_open(s->rm, (enum bh_call_file)kind, minor, who);
     if (id <= 0) {
         close_both(pair);

@@ -28,8 +28,8 @@ struct bh_sim_file {
 
 struct bh_sim_conn {
     struct bh_sim_watch watch;
-    struct bh_sim_caller who;
-    bool linked;                       /* who.pid is shown because of this connection */
+    struct bh_sim_caller who;          /* whoever sent the request that is looked at */
+    uint32_t linked;                   /* the pid that is shown because of this connection; 0: none */
     struct bh_sim_conn *prev, *next;   /* among all connections */
     struct bh_sim_conn *dprev, *dnext; /* among those whose reply is put off */
     struct bh_sim_msg *reply;          /* put off: header and body; NULL: none */
@@ -58,6 +58,10 @@ struct bh_sim_server {
     uint64_t listen_again_ns;
     size_t max_fds, n_conns, n_files, n_held; /* n_held: descriptors in replies that are put off */
     struct bh_sim_conn *conns, *deferred;
+    /* Those who are put off are walked through when one of them may be answered by now: */
+    bool stirred;    /* something happened that may end a wait other than its work's end */
+    bool waits;      /* somebody waits for a fence */
+    uint64_t due_ns; /* the first of the others */
     struct bh_sim_file *buckets[BH_SIM_FILE_BUCKETS];
     BH_VEC(struct bh_sim_shown) shown;
     bool journaling;
@@ -86,7 +90,6 @@ void bh_sim_request_answer(struct bh_sim_server *s, struct bh_sim_conn *c, struc
 void bh_sim_journal_end(struct bh_sim_server *s);
 
 /* files.c */
-uint64_t bh_sim_socket_cookie(int fd);                                 /* 0: no socket */
 struct bh_sim_file *bh_sim_file_find(struct bh_sim_server *s, int fd); /* or NULL */
 /* A new file for c: returns the caller's end, or a negative errno. */
 int bh_sim_file_add(struct bh_sim_server *s, const struct bh_sim_caller *who, uint32_t kind, uint32_t minor);

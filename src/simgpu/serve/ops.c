@@ -7,6 +7,7 @@
 #include "simgpu/serve/inside.h"
 
 #include "base/buf.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +37,32 @@ static int do_hello(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_si
     return reply_with(r, &view, sizeof(view));
 }
 
+/* When the process began, as the kernel counts; 0: that cannot be seen from here. Its name may hold any byte. */
+static uint64_t start_of(uint32_t pid)
+{
+    enum { FIELDS_AFTER_NAME = 20 };
+    char path[32], text[1024];
+    uint64_t ticks = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+    int fd = pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    char *at = strrchr(text, ')');
+    for (int i = 0; at && i < FIELDS_AFTER_NAME; i++)
+        at = strchr(at + 1, ' ');
+    if (!at)
+        return 0;
+    at[1 + strcspn(at + 1, " \n")] = '\0';
+    return bh_uint_parse(at + 1, UINT64_MAX, &ticks, NULL) == BH_OK ? ticks : 0;
+}
+
 static int do_open(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
     if (r->msg->a > BH_FILE_OTHER || r->msg->b > UINT32_MAX)
         return -ENXIO;
+    c->who.start = start_of(c->who.pid);
     r->reply_fd = bh_sim_file_add(s, &c->who, (uint32_t)r->msg->a, (uint32_t)r->msg->b);
     return r->reply_fd < 0 ? r->reply_fd : 0;
 }
@@ -51,9 +74,10 @@ static int do_ioctl(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_si
     if (m->a > UINT32_MAX || (n_params && n_arg % 8))
         return -EINVAL;
     /* Whoever was handed the file by its opener is a user of the card too. */
-    if (r->file->pid != c->who.pid && !c->linked) {
+    if (r->file->pid != c->who.pid && c->linked != c->who.pid) {
+        bh_sim_pid_hide(s, c->linked);
         bh_sim_pid_show(s, c->who.pid);
-        c->linked = true;
+        c->linked = c->who.pid;
     }
     if (s->journaling && s->journal.calls.n >= JOURNAL_CALLS_MAX)
         bh_sim_rm_journal(s->rm, NULL);
@@ -266,11 +290,12 @@ static const struct op {
     bool file;                   /* about an open file */
     bool owner;                  /* only for the node's owner and root */
     bool call;                   /* a call of the driver, which may be slow */
+    bool stirs;                  /* may end what somebody waits for */
     uint32_t body_min, body_max; /* bytes of the request */
 } ops[BH_SIM_OP_N_] = {
     [BH_SIM_OP_HELLO] = {do_hello, .call = false},
     [BH_SIM_OP_OPEN] = {do_open, .call = true},
-    [BH_SIM_OP_IOCTL] = {do_ioctl, .file = true, .call = true},
+    [BH_SIM_OP_IOCTL] = {do_ioctl, .file = true, .call = true, .stirs = true},
     [BH_SIM_OP_MAP] = {do_map, .file = true, .call = true},
     [BH_SIM_OP_UNMAP] = {do_unmap, .file = true, .call = true},
     [BH_SIM_OP_TOUCH] = {do_touch, .file = true, .call = true},
@@ -282,8 +307,8 @@ static const struct op {
     [BH_SIM_OP_FILL] = {do_fill, .file = true, .call = true},
     [BH_SIM_OP_VIEW] = {do_view, .call = true},
     [BH_SIM_OP_EVENTS] = {do_events, .call = true},
-    [BH_SIM_OP_MIG] = {do_mig, .call = true, .body_min = ORDER_BYTES, .body_max = ORDER_BYTES},
-    [BH_SIM_OP_BREAK] = {do_break, .owner = true, .body_min = 1, .body_max = WORDS_MAX},
+    [BH_SIM_OP_MIG] = {do_mig, .call = true, .stirs = true, .body_min = ORDER_BYTES, .body_max = ORDER_BYTES},
+    [BH_SIM_OP_BREAK] = {do_break, .owner = true, .stirs = true, .body_min = 1, .body_max = WORDS_MAX},
     [BH_SIM_OP_HELD] = {.fn = do_held},
     [BH_SIM_OP_JOURNAL] = {do_journal, .owner = true},
     [BH_SIM_OP_STOP] = {do_stop, .owner = true},
@@ -310,8 +335,10 @@ void bh_sim_request_answer(struct bh_sim_server *s, struct bh_sim_conn *c, struc
     r->slow = op && op->call;
     r->n_body = r->msg->n_body;
     r->msg->n_body = 0;
-    if (rc == 0)
+    if (rc == 0) {
+        s->stirred = s->stirred || op->stirs;
         rc = op->fn(s, c, r);
+    }
     if (rc < 0)
         r->msg->n_arg = r->msg->n_params = 0;
     r->msg->result = rc;

@@ -4,11 +4,13 @@
  *
  * A caller has one request under way: one that asks again before it took the reply is not one of ours and is hung up
  * on, so a reply always fits its socket and no more than one descriptor a caller is ever under way. A reply that has to
- * wait (for a fence, or because calls were made slow) is kept with its connection, which is not read meanwhile.
+ * wait (for a fence, or because calls were made slow) is kept with its connection, and whoever sends something meanwhile
+ * is hung up on: what nobody reads could hold a descriptor for ever, even the connection's own.
  */
 #include "simgpu/serve/serve.h"
 
 #include "simgpu/serve/inside.h"
+#include "simgpu/tree.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -43,11 +46,18 @@ static int watch(struct bh_sim_server *s, int how, struct bh_sim_watch *w, uint3
     return epoll_ctl(s->ep, how, w->fd, &ev);
 }
 
-/* Between those who may ask and those of whom only a hang-up is awaited, which is told without being asked for. */
-static int move_watch(int from, int to, struct bh_sim_watch *w, uint32_t events)
+/* Between those who may ask and those of whom only a hang-up is awaited. */
+static int move_watch(int from, int to, struct bh_sim_watch *w)
 {
-    struct epoll_event ev = {.events = events, .data.ptr = w};
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = w};
     return epoll_ctl(from, EPOLL_CTL_DEL, w->fd, NULL) < 0 ? -1 : epoll_ctl(to, EPOLL_CTL_ADD, w->fd, &ev);
+}
+
+/* Time goes on for the manager. Work that is done by then may be what somebody waits for. */
+static void advance(struct bh_sim_server *s, uint64_t now)
+{
+    s->stirred = s->stirred || (s->waits && bh_sim_rm_next(s->rm) <= now);
+    bh_sim_rm_advance(s->rm, now);
 }
 
 /* ---- replies ---- */
@@ -96,8 +106,7 @@ static void undefer(struct bh_sim_server *s, struct bh_sim_conn *c)
 static void conn_close(struct bh_sim_server *s, struct bh_sim_conn *c)
 {
     undefer(s, c);
-    if (c->linked)
-        bh_sim_pid_hide(s, c->who.pid);
+    bh_sim_pid_hide(s, c->linked);
     *(c->prev ? &c->prev->next : &s->conns) = c->next;
     if (c->next)
         c->next->prev = c->prev;
@@ -121,17 +130,18 @@ static void defer(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_
     if (s->deferred)
         s->deferred->dprev = c;
     s->deferred = c;
-    /* Its next request stays where it is. */
-    if (move_watch(s->ep, s->ep_gone, &c->watch, 0) < 0)
+    s->waits = s->waits || c->waiting;
+    if (!c->waiting && due_ns < s->due_ns)
+        s->due_ns = due_ns;
+    if (move_watch(s->ep, s->ep_gone, &c->watch) < 0)
         conn_close(s, c);
 }
 
-/* Sends what was put off and is due; arms the timer for the rest. */
-static void settle(struct bh_sim_server *s)
+/* Sends what was put off and is due. */
+static void send_due(struct bh_sim_server *s, uint64_t now)
 {
-    uint64_t now = now_ns(s), next = UINT64_MAX;
-    bool waits = false;
-    bh_sim_rm_advance(s->rm, now);
+    s->stirred = s->waits = false;
+    s->due_ns = UINT64_MAX;
     for (struct bh_sim_conn *c = s->deferred, *after; c; c = after) {
         after = c->dnext;
         uint64_t done = 0;
@@ -143,15 +153,25 @@ static void settle(struct bh_sim_server *s)
         if (!c->waiting && c->due_ns <= now) {
             bool sent = send_reply(c->watch.fd, c->reply, c->reply + 1, c->reply_fd);
             undefer(s, c);
-            if (!sent || move_watch(s->ep_gone, s->ep, &c->watch, EPOLLIN) < 0)
+            if (!sent || move_watch(s->ep_gone, s->ep, &c->watch) < 0)
                 conn_close(s, c);
             continue;
         }
-        waits = waits || c->waiting;
-        if (!c->waiting && c->due_ns < next)
-            next = c->due_ns;
+        s->waits = s->waits || c->waiting;
+        if (!c->waiting && c->due_ns < s->due_ns)
+            s->due_ns = c->due_ns;
     }
-    if (waits && bh_sim_rm_next(s->rm) < next)
+}
+
+/* Those who are put off are looked at when one may be due, not for each request of anybody; then the timer is armed. */
+static void settle(struct bh_sim_server *s)
+{
+    const uint64_t now = now_ns(s);
+    advance(s, now);
+    if (s->stirred || s->due_ns <= now)
+        send_due(s, now);
+    uint64_t next = s->due_ns;
+    if (s->waits && bh_sim_rm_next(s->rm) < next)
         next = bh_sim_rm_next(s->rm);
     if (!s->listening && s->listen_again_ns < next)
         next = s->listen_again_ns;
@@ -168,15 +188,41 @@ static void settle(struct bh_sim_server *s)
 
 /* ---- requests ---- */
 
-/* The descriptor that came along, or -1. The kernel drops those there was no room for. */
+/* What came along with a message: who sent it, as the kernel says, and at most one descriptor. */
+union control {
+    char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
+    struct cmsghdr align;
+};
+/* Not SPACE: two descriptors would fit there. The kernel drops those there is no room for. */
+enum { CONTROL_BYTES = CMSG_SPACE(sizeof(struct ucred)) + CMSG_LEN(sizeof(int)) };
+
 static int descriptor_of(struct msghdr *m)
 {
     int fd = -1;
-    struct cmsghdr *c = CMSG_FIRSTHDR(m);
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
+            memcpy(&fd, CMSG_DATA(c), sizeof(fd));
     return fd;
+}
+
+static struct bh_sim_caller caller_of(const struct bh_sim_server *s, const struct ucred *cred)
+{
+    return (struct bh_sim_caller){
+        .pid = (uint32_t)cred->pid, .uid = cred->uid, .admin = cred->uid == 0 || cred->uid == s->owner};
+}
+
+/* Whoever sends is the caller, as with a system call; not whoever connected. false: nobody says who it is. */
+static bool sender_of(const struct bh_sim_server *s, struct msghdr *m, struct bh_sim_caller *ret)
+{
+    struct ucred cred;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS &&
+            c->cmsg_len == CMSG_LEN(sizeof(cred))) {
+            memcpy(&cred, CMSG_DATA(c), sizeof(cred));
+            *ret = caller_of(s, &cred);
+            return true;
+        }
+    return false;
 }
 
 /* 0, or why the message is not looked at: a negative errno. */
@@ -192,13 +238,40 @@ static int check_message(const struct bh_sim_server *s, const struct msghdr *m, 
     return 0;
 }
 
+static bool changed_machine(const struct bh_sim_request *r)
+{
+    struct bh_sim_mig_order order;
+    if (r->msg->result < 0 || r->msg->op != BH_SIM_OP_MIG)
+        return r->msg->result >= 0 && r->msg->op == BH_SIM_OP_BREAK;
+    memcpy(&order, r->body, sizeof(order));
+    return order.status == 0 && order.verb != BH_SIM_MIG_GI_ROOM;
+}
+
+/* The machine's files say what the manager knows. Who serves without files has none to follow. */
+static void follow(const struct bh_sim_server *s)
+{
+    char folder[4096];
+    struct bh_err err;
+    int n = snprintf(folder, sizeof(folder), "%s/sysroot", s->folder);
+    if (n < 0 || (size_t)n >= sizeof(folder))
+        return;
+    struct bh_sim_gpu_view *gpus = bh_alloc(s->node->n_gpus + 1, sizeof(*gpus));
+    for (uint32_t i = 0; i < s->node->n_gpus; i++)
+        (void)bh_sim_rm_view_gpu(s->rm, i, &gpus[i]);
+    const struct bh_sim_tree_state now = {.scrubs = bh_sim_rm_scrubs(s->rm), .gpus = gpus};
+    int rc = bh_sim_tree_follow(s->node, folder, &now, &err);
+    if (rc < 0 && rc != BH_NOT_FOUND && rc != BH_REFUSED)
+        fprintf(stderr, "bulkhead: the files of a simulated node are behind: %s\n", err.msg);
+    free(gpus);
+}
+
 static void answer(struct bh_sim_server *s, struct bh_sim_conn *c, int bad, int fd)
 {
     struct bh_sim_request r = {.msg = &s->in.msg, .body = s->in.body, .reply_fd = -1};
     const uint64_t now = now_ns(s);
     uint32_t delay_ms = 0;
     bh_sim_reap(s);
-    bh_sim_rm_advance(s->rm, now);
+    advance(s, now);
     if (bad < 0) {
         r.msg->n_arg = r.msg->n_params = r.msg->n_body = 0;
         r.msg->result = bad;
@@ -206,6 +279,8 @@ static void answer(struct bh_sim_server *s, struct bh_sim_conn *c, int bad, int 
         r.file = bh_sim_file_find(s, fd);
         bh_sim_request_answer(s, c, &r);
         delay_ms = r.slow ? bh_sim_rm_delay_ms(s->rm) : 0;
+        if (changed_machine(&r))
+            follow(s); /* before the reply: who was told finds it so */
     }
     if (r.defer || delay_ms) {
         defer(s, c, &r, now + delay_ms * ns_per_ms);
@@ -221,25 +296,21 @@ static void answer(struct bh_sim_server *s, struct bh_sim_conn *c, int bad, int 
 static void on_conn(struct bh_sim_server *s, struct bh_sim_watch *w, uint32_t events)
 {
     struct bh_sim_conn *c = (struct bh_sim_conn *)w; /* watch is its first member */
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control;
+    union control control;
     struct iovec iov = {&s->in, sizeof(s->in)};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen = CMSG_LEN(sizeof(int))}; /* not SPACE: two would fit there */
+    struct msghdr m = {
+        .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = CONTROL_BYTES};
     int untaken = 0;
-    if (events & (EPOLLHUP | EPOLLERR)) {
+    if (events & (EPOLLHUP | EPOLLERR) || c->reply) {
         conn_close(s, c);
         return;
     }
     ssize_t n = recvmsg(w->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    int fd = n > 0 ? descriptor_of(&m) : -1;
-    if (n < (ssize_t)sizeof(s->in.msg) || ioctl(w->fd, SIOCOUTQ, &untaken) < 0 || untaken > 0)
+    int fd = n >= 0 ? descriptor_of(&m) : -1; /* a message of no bytes can carry one too */
+    if (n < (ssize_t)sizeof(s->in.msg) || !sender_of(s, &m, &c->who) ||
+        ioctl(w->fd, SIOCOUTQ, &untaken) < 0 || untaken > 0)
         conn_close(s, c);
     else
         answer(s, c, check_message(s, &m, (size_t)n), fd);
@@ -257,8 +328,7 @@ static void conn_add(struct bh_sim_server *s, int fd)
         close(fd);
         return;
     }
-    const struct bh_sim_caller who = {
-        .pid = (uint32_t)peer.pid, .uid = peer.uid, .admin = peer.uid == 0 || peer.uid == s->owner};
+    const struct bh_sim_caller who = caller_of(s, &peer); /* until it asks */
     if (!bh_sim_has_room(s, &who, 1)) {
         /* What it asked is read first: a socket closed with something unread forgets what was sent. */
         struct bh_sim_msg no;
@@ -315,7 +385,7 @@ static void on_gone(struct bh_sim_server *s, struct bh_sim_watch *w, uint32_t ev
 {
     (void)w;
     (void)events;
-    bh_sim_rm_advance(s->rm, now_ns(s));
+    advance(s, now_ns(s));
     bh_sim_reap(s);
 }
 
@@ -356,8 +426,19 @@ static int listen_at(struct bh_sim_server *s, struct bh_err *err)
             s->folder, sizeof(at.sun_path) - sizeof("/rm.sock"));
     (void)unlink(at.sun_path);
     s->listener.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (s->listener.fd < 0 || bind(s->listener.fd, (const struct sockaddr *)&at, sizeof(at)) < 0 ||
-        chmod(at.sun_path, 0666) < 0 || listen(s->listener.fd, BACKLOG) < 0)
+    if (s->listener.fd < 0)
+        return bh_fail(err, BH_SYSTEM, "cannot make a socket: %s", strerror(errno));
+    /* Open to all from the start: a path whose mode is changed afterwards may be another one by then. */
+    const mode_t before = umask(0);
+    int rc = fchmod(s->listener.fd, 0666) < 0
+                 ? -1
+                 : bind(s->listener.fd, (const struct sockaddr *)&at, sizeof(at));
+    int error = errno;
+    (void)umask(before);
+    errno = error;
+    /* Connections have it from here on, so no message is without a sender. */
+    if (rc < 0 || setsockopt(s->listener.fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0 ||
+        listen(s->listener.fd, BACKLOG) < 0)
         return bh_fail(err, BH_SYSTEM, "%.300s: %s", at.sun_path, strerror(errno));
     return BH_OK;
 }
@@ -434,7 +515,11 @@ int bh_sim_serve(const struct bh_sim_serve *how, struct bh_err *err)
     s->owner = geteuid();
     s->max_fds = how->max_fds && how->max_fds < room ? how->max_fds : room;
     s->start_ns = now_ns(s);
+    s->due_ns = UINT64_MAX;
     s->rm = bh_sim_rm_new(how->node);
+    uint64_t salt;
+    if (getrandom(&salt, sizeof(salt), GRND_NONBLOCK) == (ssize_t)sizeof(salt))
+        bh_sim_rm_salt(s->rm, salt);
     int rc = start(s, &signals, err);
     if (rc == BH_OK) {
         if (how->ready)

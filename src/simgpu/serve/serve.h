@@ -2,9 +2,11 @@
 /*
  * serve.h - the process around a simulated resource manager.
  *
- * One thread that carries messages (simgpu/wire.h) between callers and the manager and keeps the time. Nothing a caller
- * does may harm another one: each has at most one request under way, nobody is waited for, and what a caller
- * held is given back when it hangs up, however it ended.
+ * One thread that carries messages (simgpu/wire.h) between callers and the manager and keeps the time. Each caller has
+ * at most one request under way, nobody is waited for, what a caller held is given back when it hangs up, however it
+ * ended, and no caller gets at what is another's. It is no fair share of the node: there is no limit for one user. One
+ * who wants to can take all descriptors (but for the few that are kept for the node's owner), clients or contents
+ * that there are, and hold up everybody for as long as its largest fill takes: a second, for a whole card.
  */
 #ifndef BH_SIMGPU_SERVE_SERVE_H
 #define BH_SIMGPU_SERVE_SERVE_H

@@ -154,4 +154,39 @@ static inline int sim_raw(void)
     return connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 ? fd : -1;
 }
 
+static inline int exit_of(pid_t pid)
+{
+    int status;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static inline pid_t fork_quiet(void)
+{
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    return pid;
+}
+
+/* One request, and what came back; -ENOTCONN: nothing. */
+static inline struct bh_sim_msg raw_ask(int fd, const void *bytes, size_t n)
+{
+    struct bh_sim_msg m = {.result = 1};
+    if (send(fd, bytes, n, MSG_NOSIGNAL) < 0 || recv(fd, &m, sizeof(m), 0) <= 0)
+        m.result = -ENOTCONN;
+    return m;
+}
+
+/* What only the owner may ask; 0 or errno. */
+static inline int order(enum bh_sim_op op, uint64_t a, const char *words)
+{
+    char body[1024] = "";
+    struct bh_sim_msg m = {.op = op, .a = a, .n_body = (uint32_t)strlen(words)};
+    (void)snprintf(body, sizeof(body), "%s", words);
+    return bh_sim_call(&m, body, sizeof(body), -1, NULL) == 0 ? 0 : errno;
+}
+
+static const uint64_t for_ever = UINT64_C(3600) * 1000000000;
+
 #endif

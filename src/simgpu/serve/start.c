@@ -10,14 +10,19 @@
 #include "simgpu/drv.h"
 #include "simgpu/serve/serve.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { PATIENCE_MS = 5000 }; /* with a node that was asked something */
 
 /* What the daemon tells its parent, once: less than a pipe takes in one piece. */
 struct report {
@@ -192,7 +197,9 @@ int bh_sim_order(const struct bh_sim_place *place, enum bh_sim_op op, uint64_t a
 {
     struct bh_sim_msg msg = {.op = op, .a = a, .n_body = (uint32_t)n};
     bh_sim_use(place->folder);
+    bh_sim_patience(PATIENCE_MS);
     int rc = bh_sim_call(&msg, body, body_max, -1, NULL), error = errno;
+    bh_sim_patience(0);
     bh_sim_use(NULL);
     if (rc == 0)
         return BH_OK;
@@ -205,26 +212,84 @@ int bh_sim_order(const struct bh_sim_place *place, enum bh_sim_op op, uint64_t a
                        "simulated node '%s' died; bulkhead sim start %s --name %s starts it again, "
                        "bulkhead sim stop %s removes it",
                        place->name, place->scene, place->name, place->name);
+    if (error == EAGAIN)
+        return bh_fail(err, BH_BUSY, "simulated node '%s' did not answer for %d s", place->name,
+                       PATIENCE_MS / 1000);
     if (error == EINVAL && msg.n_body && msg.n_body < body_max)
         return bh_fail(err, BH_INVALID, "%.*s", (int)msg.n_body, body);
     return bh_fail(err, BH_SYSTEM, "simulated node '%s': %s", place->name, strerror(error));
 }
 
+static bool ends_within(const struct bh_sim_place *place, int ms)
+{
+    enum { STEP_MS = 10 };
+    for (; bh_sim_place_runs(place); ms -= STEP_MS) {
+        const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
+        if (ms <= 0)
+            return false;
+        (void)nanosleep(&step, NULL);
+    }
+    return true;
+}
+
+/* Does that process have the node's lock open? Its number may be another process's by now. */
+static bool has_lock(const struct bh_sim_place *place, uint32_t pid)
+{
+    char path[BH_SIM_FOLDER_MAX + 8], fds[32];
+    struct stat lock, st;
+    bool found = false;
+    (void)snprintf(path, sizeof(path), "%s/lock", place->folder);
+    (void)snprintf(fds, sizeof(fds), "/proc/%u/fd", (unsigned)pid);
+    DIR *d = lstat(path, &lock) == 0 ? opendir(fds) : NULL;
+    for (struct dirent *e; d && !found && (e = readdir(d));)
+        found =
+            fstatat(dirfd(d), e->d_name, &st, 0) == 0 && st.st_ino == lock.st_ino && st.st_dev == lock.st_dev;
+    if (d)
+        closedir(d);
+    return found;
+}
+
+/* One that does not answer: it may be stopped, or stuck. Asked to end first, then ended. */
+static int end_it(const struct bh_sim_place *place, struct bh_err *err)
+{
+    static const struct {
+        int signal[2], ms;
+    } steps[] = {{{SIGTERM, SIGCONT}, 2000}, {{SIGKILL, SIGKILL}, 5000}};
+    struct bh_sim_place now;
+    int rc = bh_sim_place_find(place->name, &now, err);
+    if (rc < 0 || !now.runs)
+        return rc == BH_NOT_FOUND ? BH_OK : rc;
+    int fd = now.pid ? (int)syscall(SYS_pidfd_open, (pid_t)now.pid, 0) : -1;
+    bool ended = false;
+    if (fd >= 0 && has_lock(place, now.pid))
+        for (size_t i = 0; !ended && i < BH_COUNT_OF(steps); i++) {
+            for (size_t k = 0; k < 2; k++)
+                (void)syscall(SYS_pidfd_send_signal, fd, steps[i].signal[k], NULL, 0);
+            ended = ends_within(place, steps[i].ms);
+        }
+    if (fd >= 0)
+        close(fd);
+    return ended ? BH_OK
+                 : bh_fail(err, BH_BUSY,
+                           "simulated node '%s' does not answer, and process %u that should serve it could "
+                           "not be ended",
+                           place->name, (unsigned)now.pid);
+}
+
 int bh_sim_stop(const struct bh_sim_place *place, struct bh_err *err)
 {
-    enum { STEP_MS = 10, LONG_MS = 10000 };
+    enum { LONG_MS = 10000 };
     if (!bh_sim_place_runs(place))
         return bh_sim_place_sweep(place, err);
     int rc = bh_sim_order(place, BH_SIM_OP_STOP, 0, NULL, 0, 0, err);
     /* It may have been on its way out already. */
-    if (rc < 0 && rc != BH_NOT_FOUND)
+    if (rc < 0 && rc != BH_NOT_FOUND && rc != BH_BUSY)
         return rc;
-    for (int ms = 0; ms < LONG_MS; ms += STEP_MS) {
-        const struct timespec step = {.tv_nsec = STEP_MS * 1000000L};
-        if (!bh_sim_place_runs(place))
-            return access(place->folder, F_OK) == 0 ? bh_sim_place_sweep(place, err) : BH_OK;
-        (void)nanosleep(&step, NULL);
-    }
-    return bh_fail(err, BH_BUSY, "simulated node '%s' was told to stop and still runs as process %u",
-                   place->name, (unsigned)place->pid);
+    if (rc == BH_BUSY || !ends_within(place, LONG_MS))
+        rc = end_it(place, err);
+    else
+        rc = BH_OK;
+    if (rc < 0)
+        return rc;
+    return access(place->folder, F_OK) == 0 ? bh_sim_place_sweep(place, err) : BH_OK;
 }

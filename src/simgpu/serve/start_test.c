@@ -145,6 +145,36 @@ TEST(a_signal_ends_it_as_stop_does)
     CHECK(end());
 }
 
+TEST(one_that_does_not_answer_is_ended)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    begin();
+    CHECK_EQ(bh_sim_start("lab", &node, &p, &err), BH_OK);
+    CHECK_EQ(kill((pid_t)p.pid, SIGSTOP), 0);
+    CHECK_EQ(bh_sim_stop(&p, &err), BH_OK);
+    CHECK(!bh_sim_place_runs(&p) && access(p.folder, F_OK) < 0);
+    /* Whoever may not send it a signal hears so. */
+    CHECK_EQ(bh_sim_start("lab", &node, &p, &err), BH_OK);
+    CHECK_EQ(kill((pid_t)p.pid, SIGSTOP), 0);
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (geteuid() != 0) /* nobody else to be */
+            _exit(0);
+        if (chmod(home, 0755) < 0 || setuid(65534) < 0)
+            _exit(2);
+        _exit(bh_sim_stop(&p, &err) == BH_BUSY && strstr(err.msg, "does not answer") ? 0 : 1);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK_EQ(kill((pid_t)p.pid, SIGCONT), 0);
+    CHECK(hello(&p));
+    CHECK_EQ(bh_sim_stop(&p, &err), BH_OK);
+    CHECK(end());
+}
+
 TEST(of_many_who_start_one_name_one_succeeds)
 {
     enum { MANY = 6 };
@@ -232,6 +262,50 @@ TEST(words_for_a_node_come_back_as_a_sentence)
     CHECK_EQ(waitpid(pid, &status, 0), pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK(hello(&p));
+    CHECK_EQ(bh_sim_stop(&p, &err), BH_OK);
+    CHECK(end());
+}
+
+/* Is it there, below the node's sysroot? */
+static bool has_file(const struct bh_sim_place *p, const char *name)
+{
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%s/sysroot/%s", p->folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static bool mig(const struct bh_sim_place *p, struct bh_sim_mig_order *order)
+{
+    bh_sim_use(p->folder);
+    bool good = bh_sim_mig(order) == 0 && order->status == 0;
+    bh_sim_use(NULL);
+    return good;
+}
+
+TEST(its_files_follow_what_is_cut)
+{
+    struct bh_sim_place p;
+    struct bh_err err;
+    begin();
+    CHECK_EQ(bh_sim_node_make(&node, "mig", 1, &err), BH_OK);
+    CHECK_EQ(bh_sim_start("lab", &node, &p, &err), BH_OK);
+    const struct bh_mig_profile *profile = bh_mig_find(node.gpus[0].model, "3g.40gb");
+    struct bh_sim_mig_order gi = {
+        .verb = BH_SIM_MIG_GI_CREATE, .profile_id = profile->gi_profile_id, .start = -1};
+    CHECK(mig(&p, &gi));
+    struct bh_sim_mig_order ci = {
+        .verb = BH_SIM_MIG_CI_CREATE, .gi = gi.gi, .profile_id = profile->compute_slices, .start = -1};
+    CHECK(mig(&p, &ci));
+    char gi_node[64], ci_node[64];
+    (void)snprintf(gi_node, sizeof(gi_node), "dev/nvidia-caps/nvidia-cap%u", 3 + gi.gi * 9);
+    (void)snprintf(ci_node, sizeof(ci_node), "dev/nvidia-caps/nvidia-cap%u", 3 + gi.gi * 9 + 1 + ci.ci);
+    CHECK(has_file(&p, gi_node) && has_file(&p, ci_node));
+    ci.verb = BH_SIM_MIG_CI_DESTROY;
+    CHECK(mig(&p, &ci));
+    CHECK(has_file(&p, gi_node) && !has_file(&p, ci_node));
+    gi.verb = BH_SIM_MIG_GI_DESTROY;
+    CHECK(mig(&p, &gi));
+    CHECK(!has_file(&p, gi_node) && has_file(&p, "dev/nvidia-caps/nvidia-cap1"));
     CHECK_EQ(bh_sim_stop(&p, &err), BH_OK);
     CHECK(end());
 }
