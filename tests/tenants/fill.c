@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 struct fill {
     const struct tenant *t;
@@ -153,17 +154,18 @@ static const struct {
     {"graph", by_graph, GIB}, {"managed", by_managed, GIB},           {"contexts", by_contexts, 0},
 };
 
-/* fill PATH [LIMIT]: LIMIT bytes at most; managed memory never more than is free, whatever was asked. */
+/* fill PATH [LIMIT [SECONDS]]: LIMIT bytes at most, held for so long; managed memory never more than is free, whatever
+ * was asked. */
 int tenant_fill(const struct tenant *t, int n, char **args)
 {
     struct fill f = {.t = t};
-    uint64_t limit = UINT64_MAX, got = 0;
+    uint64_t limit = UINT64_MAX, got = 0, seconds = 0;
     size_t before, after, total, i = 0, pieces = 0;
     while (n >= 1 && i < sizeof(paths) / sizeof(paths[0]) && strcmp(paths[i].name, args[0]) != 0)
         i++;
-    if (n < 1 || n > 2 || i == sizeof(paths) / sizeof(paths[0]) ||
-        (n == 2 && !tenant_size(args[1], &limit))) {
-        fprintf(stderr, "usage: tenant fill PATH [LIMIT]\n");
+    if (n < 1 || n > 3 || i == sizeof(paths) / sizeof(paths[0]) ||
+        (n >= 2 && !tenant_size(args[1], &limit)) || (n == 3 && !tenant_number(args[2], &seconds))) {
+        fprintf(stderr, "usage: tenant fill PATH [LIMIT [SECONDS]]\n");
         return 2;
     }
     MUST(cuMemGetInfo_v2, &before, &total);
@@ -179,5 +181,7 @@ int tenant_fill(const struct tenant *t, int n, char **args)
     MUST(cuMemGetInfo_v2, &after, &total);
     printf("path %s\nfree %zu\ngot %llu\npieces %zu\ntaken %zu\nerror %d %s\n", args[0], before,
            (unsigned long long)got, pieces, before - after, rc, tenant_error(rc));
+    (void)fflush(stdout);
+    (void)sleep((unsigned)seconds);
     return 0;
 }

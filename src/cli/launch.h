@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launch.h - a command below a gate, as if there were none.
+ *
+ * The command runs in a child of this process, with its working folder, environment, descriptors, terminal and process
+ * group; the warden runs beside it in a session of its own. This process stays between the command and whoever started
+ * it: signals go through, a stop is a stop, and the end is the command's own. When this process is killed, so is the
+ * command.
+ */
+#ifndef BH_CLI_LAUNCH_H
+#define BH_CLI_LAUNCH_H
+
+#include "base/err.h"
+#include "wire/lease.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BH_LAUNCH_NOT_RUN = 126, BH_LAUNCH_NOT_FOUND = 127 };
+
+struct bh_launch {
+    const char *warden; /* its program */
+    char *const *argv;  /* the command, looked up in PATH; NULL-terminated */
+    uint64_t cap_bytes;
+    uint32_t tick_ms;  /* 0: the gate's own */
+    bool wait_for_end; /* for the last process of the lease rather than for the command alone */
+    /* One line about the gate while the command runs: it died, it could not go on. */
+    void (*tell)(void *arg, const char *line);
+    void *arg;
+};
+
+struct bh_launch_result {
+    int status; /* as waitpid gives it */
+    bool ended; /* `end` came */
+    struct bh_lease_end end;
+};
+
+/*
+ * Runs it to its end. BH_NOT_FOUND or BH_DENIED with `*ret_exit` 127 or 126: the command could not be started. Every other
+ * failure leaves it at 0; the command has not run then. SIGPIPE is the default one for the command: ours is not.
+ */
+int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit,
+              struct bh_err *err) BH_MUST_USE;
+
+/* May this process hold a gate? BH_DENIED says what it lacks. */
+int bh_launch_rights(struct bh_err *err) BH_MUST_USE;
+/* bulkhead-warden: in the build folder or where it is installed, seen from this program. */
+int bh_launch_warden(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* Ends this process the way the command ended. Returns an exit status where that was one. */
+int bh_launch_end_as(int status);
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * launch_test.c - a command below a stand-in for the warden; both are this program again.
+ *
+ * BH_TEST_WARDEN says how the stand-in behaves. The real one, and the terminal, are in tests/gate/run.py.
+ */
+#include "cli/launch.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/test.h"
+#include "wire/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- the stand-in for the warden ---- */
+
+static void answer(int code, const char *text)
+{
+    struct bh_lease_answer a = {.code = code};
+    (void)snprintf(a.text, sizeof(a.text), "%s", text);
+    (void)!bh_fds_send(BH_LEASE_SOCKET, &a, sizeof(a), NULL, 0, NULL);
+}
+
+/* Answers 42 to every call until the last process is gone, or, `once`, until the first call has come. */
+static uint64_t serve(int listener, bool once)
+{
+    struct pollfd at = {.fd = listener, .events = POLLIN};
+    uint64_t seen = 0;
+    while (poll(&at, 1, -1) > 0 && at.revents & POLLIN) {
+        struct seccomp_notif ask = {0};
+        if (once)
+            return 1;
+        if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &ask) < 0)
+            continue;
+        struct seccomp_notif_resp reply = {.id = ask.id, .val = 42};
+        seen += ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &reply) == 0;
+    }
+    return seen;
+}
+
+static void end(struct bh_lease_end e)
+{
+    (void)!bh_fds_send(BH_LEASE_SOCKET, &e, sizeof(e), NULL, 0, NULL);
+}
+
+static _Noreturn void be_warden(const char *how)
+{
+    struct bh_lease_start start;
+    int fds[BH_LEASE_FDS];
+    if (bh_str_eq(how, "dies") ||
+        bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, NULL) < 0)
+        _exit(1);
+    if (bh_str_eq(how, "refuses")) {
+        answer(BH_REFUSED, "no such branch");
+        _exit(1);
+    }
+    if (start.version != BH_LEASE_VERSION || start.cap_bytes != 12345 || start.tick_ms != 7)
+        answer(BH_INVALID, "not what was sent");
+    else
+        answer(0, "");
+    if (bh_str_eq(how, "serves"))
+        end((struct bh_lease_end){.seen = serve(fds[BH_LEASE_LISTENER], false), .peak_bytes = 99});
+    if (bh_str_eq(how, "is killed") && serve(fds[BH_LEASE_LISTENER], true))
+        (void)raise(SIGKILL);
+    if (bh_str_eq(how, "gives up") && serve(fds[BH_LEASE_LISTENER], true))
+        end((struct bh_lease_end){.code = BH_SYSTEM, .text = "the card is lost"});
+    if (bh_str_eq(how, "kills") && serve(fds[BH_LEASE_LISTENER], true)) {
+        (void)syscall(SYS_pidfd_send_signal, fds[BH_LEASE_ROOT], SIGKILL, NULL, 0);
+        end((struct bh_lease_end){.killed = 1, .why_killed = "it took too much"});
+    }
+    _exit(0);
+}
+
+/* ---- the command ---- */
+
+static int count_fds(void)
+{
+    int n = 0;
+    for (int fd = STDERR_FILENO + 1; fd < 64; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+static int signals_as_before(void)
+{
+    struct sigaction child, pipe_, hup;
+    sigset_t mask;
+    return sigaction(SIGCHLD, NULL, &child) == 0 && child.sa_handler == SIG_IGN &&
+           sigaction(SIGPIPE, NULL, &pipe_) == 0 && pipe_.sa_handler == SIG_DFL &&
+           sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_DFL &&
+           sigprocmask(SIG_SETMASK, NULL, &mask) == 0 && !sigismember(&mask, SIGTERM) &&
+           sigismember(&mask, SIGUSR2);
+}
+
+static _Noreturn void be_command(const char *what)
+{
+    if (bh_str_eq(what, "gated"))
+        _exit(ioctl(0, 0x462bUL, NULL) == 42 ? 6 : errno == ENOSYS ? 38 : 1);
+    if (bh_str_eq(what, "fds"))
+        _exit(count_fds());
+    if (bh_str_eq(what, "signals"))
+        _exit(signals_as_before() ? 5 : 1);
+    if (bh_str_eq(what, "group"))
+        _exit(getpgrp() == getpgid(getppid()) && getsid(0) == getsid(getppid()) ? 5 : 1);
+    if (bh_str_eq(what, "sleeps")) {
+        (void)!write(STDOUT_FILENO, "r", 1);
+        for (;;)
+            pause();
+    }
+    if (bh_str_eq(what, "dies"))
+        (void)raise(SIGTERM);
+    _exit(77);
+}
+
+/* glibc gives constructors main's arguments; the sanitizers are ready before. */
+__attribute__((constructor)) static void become(int argc, char **argv)
+{
+    const char *how = getenv("BH_TEST_WARDEN");
+    if (how && bh_str_eq(argv[0], "bulkhead-warden"))
+        be_warden(how);
+    if (argc == 3 && bh_str_eq(argv[1], "--command"))
+        be_command(argv[2]);
+}
+
+/* ---- the tests ---- */
+
+static char exe[] = "/proc/self/exe", as_command[] = "--command", what[32], said[800];
+static int n_said;
+
+static void hear(void *arg, const char *line)
+{
+    (void)arg;
+    n_said++;
+    (void)snprintf(said, sizeof(said), "%s", line);
+}
+
+static int launch(const char *how, const char *command, bool wait_for_end, struct bh_launch_result *ret,
+                  int *ret_exit, struct bh_err *err)
+{
+    char *argv[] = {exe, as_command, what, NULL};
+    struct bh_launch l = {.warden = exe,
+                          .argv = argv,
+                          .cap_bytes = 12345,
+                          .tick_ms = 7,
+                          .wait_for_end = wait_for_end,
+                          .tell = hear};
+    (void)snprintf(what, sizeof(what), "%s", command);
+    n_said = 0;
+    said[0] = '\0';
+    (void)fflush(stdout);
+    (void)setenv("BH_TEST_WARDEN", how, 1);
+    return bh_launch(&l, ret, ret_exit, err);
+}
+
+static struct bh_launch_result result;
+static struct bh_err err;
+static int code;
+
+TEST(the_end_is_the_commands)
+{
+    const int before = count_fds();
+    CHECK_EQ(launch("serves", "gated", true, &result, &code, &err), BH_OK);
+    CHECK(WIFEXITED(result.status));
+    CHECK_EQ(WEXITSTATUS(result.status), 6);
+    CHECK(result.ended && result.end.seen == 1 && result.end.peak_bytes == 99);
+    CHECK_EQ(launch("serves", "dies", false, &result, &code, &err), BH_OK);
+    CHECK(WIFSIGNALED(result.status) && WTERMSIG(result.status) == SIGTERM);
+    CHECK_EQ(n_said, 0);
+    CHECK_EQ(count_fds(), before);
+}
+
+TEST(nothing_of_ours_is_left_in_the_command)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, was;
+    sigset_t mask, old;
+    const int extra = count_fds(); /* what the test itself was given */
+    CHECK_EQ(launch("serves", "fds", false, &result, &code, &err), BH_OK);
+    CHECK_EQ(WEXITSTATUS(result.status), extra);
+    CHECK_EQ(launch("serves", "group", false, &result, &code, &err), BH_OK);
+    CHECK_EQ(WEXITSTATUS(result.status), 5);
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGUSR2);
+    CHECK(sigaction(SIGCHLD, &ignore, &was) == 0 && sigprocmask(SIG_BLOCK, &mask, &old) == 0);
+    int rc = launch("serves", "signals", false, &result, &code, &err);
+    CHECK(signals_as_before());
+    CHECK(sigaction(SIGCHLD, &was, NULL) == 0 && sigprocmask(SIG_SETMASK, &old, NULL) == 0);
+    CHECK_EQ(rc, BH_OK);
+    CHECK_EQ(WEXITSTATUS(result.status), 5);
+}
+
+TEST(commands_that_cannot_be_run)
+{
+    static char missing[] = "no-such-command-anywhere", folder[] = "/";
+    const struct {
+        char *name;
+        int rc, code;
+        const char *why;
+    } bad[] = {{missing, BH_NOT_FOUND, 127, "'no-such-command-anywhere': No such file or directory"},
+               {folder, BH_DENIED, 126, "'/': Permission denied"}};
+    for (size_t i = 0; i < BH_COUNT_OF(bad); i++) {
+        char *argv[] = {bad[i].name, NULL};
+        struct bh_launch l = {.warden = exe, .argv = argv, .cap_bytes = 12345, .tick_ms = 7, .tell = hear};
+        (void)setenv("BH_TEST_WARDEN", "serves", 1);
+        CHECK_EQ(bh_launch(&l, &result, &code, &err), bad[i].rc);
+        CHECK_EQ(code, bad[i].code);
+        CHECK_STR(err.msg, bad[i].why);
+    }
+}
+
+TEST(a_warden_that_does_not_start)
+{
+    char *argv[] = {exe, as_command, what, NULL};
+    struct bh_launch l = {.warden = "/nowhere/bulkhead-warden", .argv = argv, .tell = hear};
+    CHECK_EQ(launch("refuses", "gated", false, &result, &code, &err), BH_REFUSED);
+    CHECK_STR(err.msg, "no such branch");
+    CHECK_EQ(code, 0);
+    CHECK_EQ(launch("dies", "gated", false, &result, &code, &err), BH_SYSTEM);
+    CHECK_STR(err.msg, "the warden ended before it was ready");
+    CHECK_EQ(bh_launch(&l, &result, &code, &err), BH_SYSTEM);
+    CHECK_STR(err.msg, "'/nowhere/bulkhead-warden': No such file or directory");
+    /* Nobody is left: neither the command's process nor a zombie of it. */
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+    CHECK_EQ(errno, ECHILD);
+}
+
+TEST(a_warden_that_goes)
+{
+    static const struct {
+        const char *how, *line;
+        int status; /* of the command: 38 was refused ENOSYS, -9 was killed */
+    } cases[] = {
+        {"is killed", "the warden was killed by signal 9; ", 38},
+        {"gives up", "the gate could not go on: the card is lost; ", 38},
+        {"kills", "the command was killed: it took too much", -9},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        CHECK_EQ(launch(cases[i].how, "gated", false, &result, &code, &err), BH_OK);
+        const int got = WIFEXITED(result.status) ? WEXITSTATUS(result.status) : -WTERMSIG(result.status);
+        CHECK_EQ(got, cases[i].status);
+        CHECK_EQ(n_said, 1);
+        CHECK(bh_str_starts(said, cases[i].line));
+    }
+}
+
+TEST(who_kills_the_launcher_means_the_command)
+{
+    int p[2], status;
+    char byte;
+    CHECK(pipe(p) == 0);
+    (void)fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(p[1], STDOUT_FILENO);
+        close(p[0]);
+        close(p[1]);
+        (void)!launch("serves", "sleeps", false, &result, &code, &err);
+        _exit(0);
+    }
+    CHECK(close(p[1]) == 0);
+    CHECK(read(p[0], &byte, 1) == 1 && byte == 'r');
+    CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(read(p[0], &byte, 1) == 0); /* the last one that had it open is gone */
+    CHECK(close(p[0]) == 0);
+}
+
+TEST(signals_go_through)
+{
+    static const int sent[] = {SIGTERM, SIGHUP, SIGUSR1, SIGINT, SIGALRM};
+    for (size_t i = 0; i < BH_COUNT_OF(sent); i++) {
+        int p[2], status;
+        char byte;
+        CHECK(pipe(p) == 0);
+        (void)fflush(stdout);
+        const pid_t pid = fork();
+        if (pid == 0) {
+            (void)dup2(p[1], STDOUT_FILENO);
+            if (launch("serves", "sleeps", false, &result, &code, &err) < 0)
+                _exit(1);
+            _exit(bh_launch_end_as(result.status));
+        }
+        CHECK(close(p[1]) == 0);
+        CHECK(read(p[0], &byte, 1) == 1);
+        CHECK(kill(pid, sent[i]) == 0 && waitpid(pid, &status, 0) == pid);
+        CHECK(WIFSIGNALED(status));
+        CHECK_EQ(WTERMSIG(status), sent[i]);
+        CHECK(close(p[0]) == 0);
+    }
+}
+
+TEST(ending_as_the_command_did)
+{
+    int status;
+    CHECK_EQ(bh_launch_end_as(W_EXITCODE(3, 0)), 3);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        sigset_t all;
+        (void)signal(SIGQUIT, SIG_IGN);
+        (void)!(sigfillset(&all) || sigprocmask(SIG_BLOCK, &all, NULL));
+        _exit(bh_launch_end_as(W_EXITCODE(0, SIGQUIT)));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+    CHECK_EQ(WTERMSIG(status), SIGQUIT);
+    CHECK(!WCOREDUMP(status));
+}
+
+TEST(rights_that_are_missing)
+{
+    int status;
+    const pid_t pid = fork();
+    if (pid == 0) {
+        struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
+        _exit(syscall(SYS_capset, &head, none) == 0 && bh_launch_rights(&err) == BH_DENIED &&
+                      strstr(err.msg, "no CAP_SYS_PTRACE here")
+                  ? 0
+                  : 1);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_MAIN

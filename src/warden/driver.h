@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver.h - the driver as the gate reaches it: the real one, or simulated silicon. Nothing else in the warden knows.
+ */
+#ifndef BH_WARDEN_DRIVER_H
+#define BH_WARDEN_DRIVER_H
+
+#include "base/err.h"
+#include "record/record.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bh_driver_file {
+    uint8_t kind; /* enum bh_call_file; BH_FILE_OTHER: not the driver's */
+    uint32_t gpu; /* of BH_FILE_GPU: its minor */
+};
+
+struct bh_driver {
+    const char *name; /* `NVIDIA`, `simulated` */
+    /* What a descriptor (the warden's own duplicate of a tenant's) is. */
+    struct bh_driver_file (*identify)(int fd);
+    /* Issues it as this process: pointers in arg are the warden's own. 0, or -1 and errno. */
+    int (*ioctl)(int fd, uint32_t cmd, void *arg);
+    /* The driver's own count of video memory of these processes on each GPU (bytes[gpu]); n_pids up to 4096. */
+    int (*count)(void *self, const uint32_t *pids, size_t n_pids, uint64_t *bytes, size_t n_gpus,
+                 struct bh_err *err);
+    /* Managed memory a process has mapped, which no count shows. files: its open files of that kind, as duplicates.
+     * Negative: it cannot be told. */
+    int64_t (*mapped)(uint32_t pid, const int *files, size_t n);
+    int (*open)(void **ret_self, size_t *ret_gpus, struct bh_err *err); /* its own client, for counting */
+    void (*close)(void *self);
+    /* `580.159.04`. BH_REFUSED where this branch's calls are not known (driver_branch.def), naming what still works. */
+    int (*check)(char version[32], struct bh_err *err);
+};
+
+extern const struct bh_driver bh_driver_nvidia, bh_driver_simulated;
+/* The one this machine has: simulated where BULKHEAD_SIM is set. */
+const struct bh_driver *bh_driver_here(void);
+
+#endif

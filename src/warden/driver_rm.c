@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_rm.c - the driver's own count of video memory, over the resource manager's calls.
+ *
+ * The calls are those of the vendor's own tool (data/recordings, smi-memory), less what only it needs: a client, the
+ * cards that were found, each attached and opened, a device and a subdevice on each, and then one control a question.
+ */
+#include "warden/driver_rm.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "gpu/abi/rm.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    CARDS = 32,
+    CTRL_PROBED_IDS = 0x214,
+    CTRL_ATTACH_IDS = 0x215,
+    CTRL_ID_INFO = 0x205,
+    FIRST_DEVICE = 0x0b000001, /* names of our own objects; the client's is given by the driver */
+    FIRST_SUBDEVICE = 0x0b000101,
+};
+static const uint32_t no_card = UINT32_MAX;
+
+struct probed_ids {
+    uint32_t ids[CARDS], excluded[CARDS], rest[CARDS];
+};
+struct attach_ids {
+    uint32_t ids[CARDS], failed;
+};
+struct id_info {
+    uint32_t id, flags, device, subdevice, rest[4];
+};
+struct card { /* of RM_CARD_INFO */
+    uint8_t head[16];
+    uint32_t id;
+    uint8_t mid[36];
+    uint32_t minor;
+    uint8_t tail[12];
+};
+_Static_assert(sizeof(struct probed_ids) == 384, "probed_ids has another size");
+_Static_assert(sizeof(struct attach_ids) == 132, "attach_ids has another size");
+_Static_assert(sizeof(struct id_info) == 32, "id_info has another size");
+_Static_assert(sizeof(struct card) == 72 && offsetof(struct card, minor) == 56, "card is laid out otherwise");
+
+struct counter {
+    struct bh_driver_files files;
+    int ctl;
+    int cards[CARDS]; /* open files, by number of the GPU; -1: there is none */
+    uint32_t client;
+    size_t n_gpus; /* the highest number, and one */
+    struct rm_pid_info info;
+};
+
+static int control(struct counter *c, uint32_t object, uint32_t command, void *params, uint32_t n)
+{
+    struct rm_control a = {.client = c->client,
+                           .object = object,
+                           .command = command,
+                           .params = (uintptr_t)params,
+                           .params_size = n};
+    if (c->files.ioctl(c->ctl, RM_IOC(RM_CONTROL, sizeof(a)), &a) < 0)
+        return -errno;
+    return (int)a.status;
+}
+
+static int alloc(struct counter *c, uint32_t parent, uint32_t *object, uint32_t class, void *params)
+{
+    struct rm_alloc a = {.client = c->client,
+                         .parent = parent,
+                         .object = *object,
+                         .class = class,
+                         .params = (uintptr_t)params};
+    if (c->files.ioctl(c->ctl, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
+        return -errno;
+    *object = a.object;
+    return (int)a.status;
+}
+
+/* rc: a status, or a negative errno. */
+static int failed(int rc, const char *what, struct bh_err *err)
+{
+    if (rc < 0)
+        return bh_fail(err, BH_SYSTEM, "the driver's count of memory cannot be read: %s: %s", what,
+                       strerror(-rc));
+    return bh_fail(err, BH_SYSTEM, "the driver's count of memory cannot be read: %s: status 0x%x", what,
+                   (unsigned)rc);
+}
+
+static int open_card(struct counter *c, uint32_t gpu, uint32_t minor, struct bh_err *err)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/dev/nvidia%u", minor);
+    c->cards[gpu] = c->files.open(path);
+    if (c->cards[gpu] < 0 ||
+        c->files.ioctl(c->cards[gpu], RM_IOC(RM_REGISTER_FD, sizeof(c->ctl)), &c->ctl) < 0)
+        return failed(-errno, path, err);
+    return BH_OK;
+}
+
+static int add_gpu(struct counter *c, uint32_t id, uint32_t minor, struct bh_err *err)
+{
+    struct id_info info = {.id = id};
+    struct attach_ids attach;
+    struct rm_device_params device = {0};
+    uint32_t number = 0;
+    int rc = control(c, c->client, CTRL_ID_INFO, &info, sizeof(info));
+    if (rc != RM_OK)
+        return failed(rc, "which number a card has", err);
+    if (info.device >= CARDS || c->cards[info.device] >= 0)
+        return failed(RM_INVALID_DEVICE, "a card's number", err);
+    rc = open_card(c, info.device, minor, err);
+    if (rc < 0)
+        return rc;
+    memset(&attach, 0xff, sizeof(attach));
+    attach.ids[0] = id;
+    rc = control(c, c->client, CTRL_ATTACH_IDS, &attach, sizeof(attach));
+    if (rc != RM_OK)
+        return failed(rc, "attaching a card", err);
+    uint32_t object = FIRST_DEVICE + info.device, below = FIRST_SUBDEVICE + info.device;
+    device.device = info.device;
+    rc = alloc(c, c->client, &object, RM_CLASS_DEVICE, &device);
+    if (rc == RM_OK)
+        rc = alloc(c, object, &below, RM_CLASS_SUBDEVICE, &number);
+    if (rc != RM_OK)
+        return failed(rc, "a device of our own", err);
+    if (c->n_gpus <= info.device)
+        c->n_gpus = info.device + 1;
+    return BH_OK;
+}
+
+static int add_gpus(struct counter *c, struct bh_err *err)
+{
+    struct card cards[CARDS];
+    struct probed_ids probed;
+    memset(cards, 0, sizeof(cards));
+    memset(&probed, 0xff, sizeof(probed));
+    if (c->files.ioctl(c->ctl, RM_IOC(RM_CARD_INFO, sizeof(cards)), cards) < 0)
+        return failed(-errno, "which cards there are", err);
+    int rc = control(c, c->client, CTRL_PROBED_IDS, &probed, sizeof(probed));
+    if (rc != RM_OK)
+        return failed(rc, "which cards were found", err);
+    rc = BH_OK;
+    for (size_t i = 0; i < CARDS && rc == BH_OK; i++)
+        for (size_t k = 0; probed.ids[i] != no_card && k < CARDS && rc == BH_OK; k++)
+            if (cards[k].head[0] && cards[k].id == probed.ids[i])
+                rc = add_gpu(c, probed.ids[i], cards[k].minor, err);
+    if (rc == BH_OK && c->n_gpus == 0)
+        rc = bh_fail(err, BH_NOT_FOUND, "the driver has no GPU");
+    return rc;
+}
+
+int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size_t *ret_gpus,
+                      struct bh_err *err)
+{
+    struct counter *c = bh_alloc(1, sizeof(*c));
+    c->files = *files;
+    for (size_t i = 0; i < CARDS; i++)
+        c->cards[i] = -1;
+    c->ctl = files->open("/dev/nvidiactl");
+    int rc = c->ctl < 0 ? failed(-errno, "/dev/nvidiactl", err) : BH_OK;
+    int status = rc == BH_OK ? alloc(c, 0, &c->client, RM_CLASS_CLIENT, NULL) : 0;
+    if (status != RM_OK)
+        rc = failed(status, "a client of our own", err);
+    if (rc == BH_OK)
+        rc = add_gpus(c, err);
+    if (rc < 0) {
+        bh_driver_rm_close(c);
+        return rc;
+    }
+    *ret_self = c;
+    *ret_gpus = c->n_gpus;
+    return BH_OK;
+}
+
+void bh_driver_rm_close(void *self)
+{
+    struct counter *c = self;
+    for (size_t i = 0; i < CARDS; i++)
+        if (c->cards[i] >= 0)
+            close(c->cards[i]);
+    if (c->ctl >= 0)
+        close(c->ctl); /* frees the client and what is below it */
+    free(c);
+}
+
+/* What up to a call's worth of processes have on one GPU. Memory of several of them counts with its owner. */
+static int count_some(struct counter *c, uint32_t gpu, const uint32_t *pids, size_t n, uint64_t *bytes)
+{
+    memset(&c->info, 0, sizeof(c->info));
+    c->info.count = (uint32_t)n;
+    for (size_t i = 0; i < n; i++)
+        c->info.at[i].pid = pids[i];
+    int rc = control(c, FIRST_SUBDEVICE + gpu, RM_CTRL_GPU_GET_PID_INFO, &c->info, sizeof(c->info));
+    if (rc != RM_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++)
+        if (c->info.at[i].result == RM_OK)
+            *bytes += c->info.at[i].own + c->info.at[i].shared_owned;
+    return RM_OK;
+}
+
+int bh_driver_rm_count(void *self, const uint32_t *pids, size_t n_pids, uint64_t *bytes, size_t n_gpus,
+                       struct bh_err *err)
+{
+    struct counter *c = self;
+    const size_t most = BH_COUNT_OF(c->info.at);
+    for (uint32_t gpu = 0; gpu < n_gpus; gpu++) {
+        bytes[gpu] = 0;
+        for (size_t at = 0; gpu < c->n_gpus && c->cards[gpu] >= 0 && at < n_pids; at += most) {
+            const size_t n = n_pids - at < most ? n_pids - at : most;
+            int rc = count_some(c, gpu, pids + at, n, &bytes[gpu]);
+            if (rc != RM_OK)
+                return failed(rc, "what processes hold", err);
+        }
+    }
+    return BH_OK;
+}
+
+int bh_driver_rm_known(const char *version, struct bh_err *err)
+{
+    static const struct {
+        uint32_t branch;
+        const char *recorded;
+    } branches[] = {
+#define BRANCH(number, recorded) {number, recorded},
+#include "warden/driver_branch.def"
+#undef BRANCH
+    };
+    char head[8] = {0};
+    uint64_t branch;
+    size_t n = 0;
+    while (n < sizeof(head) - 1 && bh_is_digit(version[n])) {
+        head[n] = version[n];
+        n++;
+    }
+    if (bh_uint_parse(head, UINT32_MAX, &branch, NULL) == BH_OK)
+        for (size_t i = 0; i < BH_COUNT_OF(branches); i++)
+            if (branches[i].branch == branch)
+                return BH_OK;
+    return bh_fail(
+        err, BH_REFUSED,
+        "the calls of driver %.31s are not known (known: branch %u, recorded from %s), so no memory cap can "
+        "be held here; whole GPUs and MIG instances work without it",
+        version, branches[0].branch, branches[0].recorded);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_rm.h - what the real driver and simulated silicon have in common: how its count of memory is asked for, and
+ * which branches are known. It speaks to the driver directly, so that the warden needs no vendor library.
+ */
+#ifndef BH_WARDEN_DRIVER_RM_H
+#define BH_WARDEN_DRIVER_RM_H
+
+#include "base/err.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct bh_driver_files {
+    int (*open)(const char *path); /* close-on-exec; -1 and errno */
+    int (*ioctl)(int fd, uint32_t cmd, void *arg);
+};
+
+/* As open, count and close of struct bh_driver. GPUs are numbered as clients name them (class 0x80's params). */
+int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size_t *ret_gpus,
+                      struct bh_err *err) BH_MUST_USE;
+int bh_driver_rm_count(void *self, const uint32_t *pids, size_t n_pids, uint64_t *bytes, size_t n_gpus,
+                       struct bh_err *err) BH_MUST_USE;
+void bh_driver_rm_close(void *self);
+/* BH_REFUSED where the branch of this version is not in driver_branch.def. */
+int bh_driver_rm_known(const char *version, struct bh_err *err) BH_MUST_USE;
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * driver_simulated.c - simulated silicon in the driver's place (BULKHEAD_SIM).
+ *
+ * Its files are sockets, so the node is asked what one is; everything else is as with the real driver.
+ */
+#include "warden/driver.h"
+
+#include "simgpu/drv.h"
+#include "warden/driver_rm.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool ask(int fd, struct bh_sim_msg *msg)
+{
+    struct stat st;
+    *msg = (struct bh_sim_msg){.op = BH_SIM_OP_WHAT};
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && bh_sim_call(msg, NULL, 0, fd, NULL) == 0;
+}
+
+static struct bh_driver_file identify(int fd)
+{
+    struct bh_sim_msg msg;
+    if (!ask(fd, &msg))
+        return (struct bh_driver_file){.kind = BH_FILE_OTHER};
+    return (struct bh_driver_file){.kind = (uint8_t)msg.a, .gpu = (uint32_t)msg.b};
+}
+
+static int64_t mapped(uint32_t pid, const int *files, size_t n)
+{
+    struct bh_sim_msg msg;
+    int64_t sum = 0;
+    (void)pid;
+    for (size_t i = 0; i < n; i++)
+        if (ask(files[i], &msg))
+            sum += (int64_t)msg.c;
+    return sum;
+}
+
+static int open_counter(void **ret_self, size_t *ret_gpus, struct bh_err *err)
+{
+    static const struct bh_driver_files files = {bh_sim_open, bh_sim_ioctl_direct};
+    return bh_driver_rm_open(&files, ret_self, ret_gpus, err);
+}
+
+static int check(char version[32], struct bh_err *err)
+{
+    struct bh_sim_node_view node;
+    if (bh_sim_hello(&node) < 0)
+        return bh_fail(err, BH_NOT_FOUND, "the simulated node that BULKHEAD_SIM names does not answer: %s",
+                       strerror(errno));
+    _Static_assert(sizeof(node.driver) < 32, "a version does not fit");
+    memcpy(version, node.driver, sizeof(node.driver));
+    version[sizeof(node.driver)] = '\0';
+    return bh_driver_rm_known(version, err);
+}
+
+const struct bh_driver bh_driver_simulated = {
+    .name = "simulated",
+    .identify = identify,
+    .ioctl = bh_sim_ioctl_direct,
+    .count = bh_driver_rm_count,
+    .mapped = mapped,
+    .open = open_counter,
+    .close = bh_driver_rm_close,
+    .check = check,
+};

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gate.h - the memory cap of one lease, held at the system call.
+ *
+ * The tenant's processes carry a seccomp filter (host/filter.h) that sends the calls which can obtain video memory to a
+ * listener. The gate copies their arguments, decides with the ledger, issues the call itself on a duplicate of the
+ * tenant's descriptor and writes the answer back: nothing is checked in memory the tenant can still change. A call that
+ * must run in the tenant (it pins the tenant's own pages, or makes a client) is continued, and what came of it is
+ * checked against the driver's own count; a tenant that has more than it was granted is killed.
+ */
+#ifndef BH_WARDEN_GATE_H
+#define BH_WARDEN_GATE_H
+
+#include "base/err.h"
+#include "warden/driver.h"
+#include "warden/ledger.h"
+
+struct bh_gate_config {
+    int listener; /* owned by the caller */
+    int root;     /* pidfd of the first process; the lease ends when no process of it is left */
+    uint32_t root_pid;
+    uint64_t cap_bytes;
+    uint32_t tick_ms; /* how often the driver's count is compared; 0: 20 */
+    const struct bh_driver *driver;
+};
+
+struct bh_gate_stats {
+    uint64_t seen, emulated, continued, refused_memory, denied, checks, killed;
+    uint64_t peak_bytes;
+    char why_killed[160]; /* "": nobody was */
+};
+
+/* Serves until the lease is over. 0, or why it could not go on (the tenants then fail closed: ENOSYS). */
+int bh_gate_serve(const struct bh_gate_config *config, struct bh_gate_stats *ret,
+                  struct bh_err *err) BH_MUST_USE;
+
+#endif

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gate_calls.c - the calls that can obtain video memory, carried out for the tenant.
+ *
+ * Each is read once, decided on that copy, issued from that copy, and only then written back: what another thread does to
+ * the tenant's memory meanwhile changes nothing but what the tenant reads. Pointers that the tenant put into a
+ * structure are replaced by our own before the driver sees it, and put back afterwards.
+ */
+#include "warden/gate_inside.h"
+
+#include "gpu/abi/rm.h"
+#include "warden/rights.h"
+
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum class_kind { DEVICE, MEMORY, PLAIN, TAKES };
+
+static const struct class_row {
+    uint32_t class, params;
+    enum class_kind kind;
+} classes[] = {
+#define CLASS(number, params, kind) {number, params, kind},
+#include "warden/gate_classes.def"
+#undef CLASS
+};
+
+static const struct class_row *class_row(uint32_t class)
+{
+    for (size_t i = 0; i < BH_COUNT_OF(classes); i++)
+        if (classes[i].class == class)
+            return &classes[i];
+    return NULL;
+}
+
+static bool is_video(uint32_t attr, uint32_t flags)
+{
+    return !(attr & RM_ATTR_LOCATION) && !(flags & RM_MEMORY_FLAG_VIRTUAL);
+}
+
+/* What the driver makes of a size: pieces of 64 KiB below 2 MiB, of 2 MiB from there on. */
+static uint64_t rounded(uint64_t bytes)
+{
+    const uint64_t unit = bytes < 2 * BH_MIB ? BH_MIB / 16 : 2 * BH_MIB;
+    return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
+}
+
+/* ---- reaching the driver and the tenant ---- */
+
+static int fetch(const struct bh_gate_call *c, uint64_t at, void *to, size_t n)
+{
+    return bh_remote_read(c->tid, at, to, n);
+}
+
+static int store(const struct bh_gate_call *c, uint64_t at, const void *from, size_t n)
+{
+    return bh_remote_write(c->tid, &(struct bh_remote_piece){at, from, n}, 1);
+}
+
+static int issue(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, size_t size, void *arg)
+{
+    struct bh_rights rights;
+    int rc = bh_rights_lay_down(c->process->uid, c->process->admin, &rights);
+    if (rc < 0)
+        return rc;
+    rc = g->driver->ioctl(c->file.fd, RM_IOC(number, size), arg) < 0 ? -errno : 0;
+    bh_rights_take_up(&rights);
+    return rc;
+}
+
+/* Carries a call out, if who asked for it still waits: else what was read may have been somebody else's memory. */
+static int carry_out(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, size_t size, void *arg)
+{
+    if (ioctl(g->config->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->notif->id) < 0)
+        return -ESRCH;
+    return issue(g, c, number, size, arg);
+}
+
+/* The driver has made an object for this client, so the client is this file's. */
+static void note_object(struct bh_gate *g, struct bh_gate_call *c, const struct bh_ledger_object *o)
+{
+    (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, o->client);
+    bh_ledger_object(g->ledger, o);
+    g->remote.files.at[c->file.index].used = true;
+    c->made.client = o->client;
+    c->made.object = o->object;
+}
+
+static uint32_t free_object(struct bh_gate *g, const struct bh_gate_call *c, uint32_t client, uint32_t object)
+{
+    struct rm_free f = {.client = client, .object = object};
+    int rc = issue(g, c, RM_FREE, sizeof(f), &f);
+    if (rc == 0 && f.status == RM_OK)
+        bh_ledger_drop(g->ledger, client, object);
+    return rc < 0 ? RM_INVALID_STATE : f.status;
+}
+
+void bh_gate_undo(struct bh_gate *g, struct bh_gate_call *c)
+{
+    if (c->made.object)
+        (void)free_object(g, c, c->made.client, c->made.object);
+}
+
+/* ---- memory, in whichever structure it was asked for ---- */
+
+struct grant {
+    uint32_t client, parent, class;
+    uint32_t gpu;
+    uint64_t reserved;
+};
+
+/* RM_OK, or the status to answer with: the driver's own, as on a card that is full. */
+static uint32_t grant_begin(struct bh_gate *g, struct grant *m, uint64_t bytes)
+{
+    m->gpu = bh_ledger_gpu_of(g->ledger, m->client, m->parent);
+    if (m->gpu == UINT32_MAX)
+        return RM_INVALID_OBJECT_PARENT; /* made behind the gate, or not at all: nobody knows whose cap to take it from */
+    m->reserved = rounded(bytes);
+    if (bh_gate_reserve(g, m->gpu, m->reserved))
+        return RM_OK;
+    m->reserved = 0;
+    return RM_NO_MEMORY;
+}
+
+static void grant_cancel(struct bh_gate *g, const struct grant *m)
+{
+    if (m->reserved)
+        bh_ledger_give_back(g->ledger, m->gpu, m->reserved);
+}
+
+/* The driver gave `bytes` as `object`. Where that is more than was asked for and does not fit, it is taken back. */
+static uint32_t grant_end(struct bh_gate *g, struct bh_gate_call *c, struct grant *m, uint32_t object,
+                          uint64_t bytes)
+{
+    if (bytes > m->reserved) {
+        if (!bh_gate_reserve(g, m->gpu, bytes - m->reserved)) {
+            (void)free_object(g, c, m->client, object);
+            grant_cancel(g, m);
+            return RM_NO_MEMORY;
+        }
+        m->reserved = bytes;
+    }
+    note_object(g, c,
+                &(struct bh_ledger_object){.client = m->client,
+                                           .parent = m->parent,
+                                           .object = object,
+                                           .class = m->class,
+                                           .gpu = m->gpu,
+                                           .bytes = bytes,
+                                           .reserved = m->reserved});
+    return RM_OK;
+}
+
+/* ---- RM_ALLOC ---- */
+
+/* Both forms: they start alike, and differ in where the rest is. */
+struct alloc {
+    union {
+        struct rm_alloc l;
+        struct rm_alloc_short s;
+    } u;
+    size_t size;
+    uint64_t params, rights; /* the tenant's pointers */
+    const struct class_row *row;
+    uint32_t rights_mask;
+};
+
+static uint32_t *alloc_status(struct alloc *a)
+{
+    return a->size == sizeof(a->u.l) ? &a->u.l.status : &a->u.s.status;
+}
+
+static uint32_t alloc_params_size(const struct alloc *a)
+{
+    return a->size == sizeof(a->u.l) ? a->u.l.params_size : a->u.s.params_size;
+}
+
+/* The tenant's own pointers go back into it. */
+static void alloc_restore(struct alloc *a)
+{
+    a->u.s.params = a->params;
+    if (a->size == sizeof(a->u.l))
+        a->u.l.rights = a->rights;
+}
+
+static int alloc_refuse(const struct bh_gate_call *c, uint64_t arg, struct alloc *a, uint32_t status)
+{
+    *alloc_status(a) = status;
+    alloc_restore(a);
+    return store(c, arg, &a->u, a->size);
+}
+
+/* Copies what its pointers lead to and puts ours in their place. */
+static int alloc_take(struct bh_gate *g, const struct bh_gate_call *c, struct alloc *a)
+{
+    int rc = 0;
+    _Static_assert(sizeof(g->params) >= sizeof(struct rm_memory_params), "the parameters do not fit");
+    a->params = a->u.s.params;
+    if (a->params) {
+        rc = fetch(c, a->params, g->params, a->row->params);
+        a->u.s.params = (uintptr_t)g->params;
+    }
+    if (rc == 0 && a->size == sizeof(a->u.l) && a->u.l.rights) {
+        a->rights = a->u.l.rights;
+        rc = fetch(c, a->rights, &a->rights_mask, sizeof(a->rights_mask));
+        a->u.l.rights = (uintptr_t)&a->rights_mask;
+    }
+    return rc;
+}
+
+/* Parameters and structure go back as the driver left them. */
+static int alloc_finish(struct bh_gate *g, const struct bh_gate_call *c, uint64_t arg, struct alloc *a)
+{
+    alloc_restore(a);
+    const struct bh_remote_piece pieces[] = {{arg, &a->u, a->size}, {a->params, g->params, a->row->params}};
+    return bh_remote_write(c->tid, pieces, a->params ? 2 : 1);
+}
+
+static int alloc_memory_class(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct alloc *a)
+{
+    struct rm_memory_params p = {0};
+    struct grant m = {.client = a->u.s.client, .parent = a->u.s.parent, .class = a->u.s.class};
+    if (a->params)
+        memcpy(&p, g->params, sizeof(p));
+    const bool video = a->params && is_video(p.attr, p.flags);
+    uint32_t status = video ? grant_begin(g, &m, p.size) : RM_OK;
+    if (status != RM_OK)
+        return alloc_refuse(c, arg, a, status);
+    int rc = carry_out(g, c, RM_ALLOC, a->size, &a->u);
+    if (rc < 0 || *alloc_status(a) != RM_OK) {
+        grant_cancel(g, &m);
+        return rc < 0 ? rc : alloc_finish(g, c, arg, a);
+    }
+    memcpy(&p, g->params, sizeof(p));
+    if (video)
+        status = grant_end(g, c, &m, a->u.s.object, p.size);
+    else
+        note_object(g, c,
+                    &(struct bh_ledger_object){.client = m.client,
+                                               .parent = m.parent,
+                                               .object = a->u.s.object,
+                                               .class = m.class,
+                                               .gpu = UINT32_MAX});
+    return status == RM_OK ? alloc_finish(g, c, arg, a) : alloc_refuse(c, arg, a, status);
+}
+
+static int alloc_plain(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct alloc *a)
+{
+    struct bh_ledger_object o = {
+        .client = a->u.s.client, .parent = a->u.s.parent, .class = a->u.s.class, .gpu = UINT32_MAX};
+    struct rm_device_params device = {0};
+    if (a->params && a->row->kind == DEVICE)
+        memcpy(&device, g->params, sizeof(device));
+    if (a->row->kind == DEVICE)
+        o.gpu = device.device;
+    int rc = carry_out(g, c, RM_ALLOC, a->size, &a->u);
+    if (rc < 0)
+        return rc;
+    if (*alloc_status(a) == RM_OK) {
+        o.object = a->u.s.object;
+        note_object(g, c, &o);
+    }
+    return alloc_finish(g, c, arg, a);
+}
+
+static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
+{
+    struct alloc a = {.size = size};
+    int rc = fetch(c, arg, &a.u, size);
+    if (rc < 0)
+        return rc;
+    a.params = a.u.s.params;
+    a.rights = size == sizeof(a.u.l) ? a.u.l.rights : 0;
+    a.row = class_row(a.u.s.class);
+    if (!a.row)
+        return BH_GATE_CONTINUE;
+    if (a.row->kind == TAKES) {
+        const uint32_t gpu = bh_ledger_gpu_of(g->ledger, a.u.s.client, a.u.s.parent);
+        return gpu == UINT32_MAX || bh_gate_room_for_more(g, gpu) ? BH_GATE_CONTINUE
+                                                                  : alloc_refuse(c, arg, &a, RM_NO_MEMORY);
+    }
+    if (alloc_params_size(&a) && alloc_params_size(&a) != a.row->params)
+        return alloc_refuse(c, arg, &a, RM_INVALID_PARAM_STRUCT);
+    rc = alloc_take(g, c, &a);
+    if (rc < 0)
+        return rc;
+    return a.row->kind == MEMORY ? alloc_memory_class(g, c, arg, &a) : alloc_plain(g, c, arg, &a);
+}
+
+/* ---- the other calls ---- */
+
+static int do_alloc_memory(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
+{
+    struct rm_alloc_memory a;
+    int rc = fetch(c, arg, &a, size);
+    if (rc < 0)
+        return rc;
+    const struct class_row *row = class_row(a.class);
+    if (!row || row->kind != MEMORY || a.class == RM_CLASS_MEMORY_SYSTEM || a.class == RM_CLASS_VIRTUAL_RANGE)
+        return BH_GATE_CONTINUE; /* its pages, or its descriptor, are the tenant's */
+    const int32_t fd = a.fd;
+    struct grant m = {.client = a.client, .parent = a.parent, .class = a.class};
+    a.status = a.limit == UINT64_MAX ? RM_INVALID_LIMIT : grant_begin(g, &m, a.limit + 1);
+    if (a.status != RM_OK)
+        return store(c, arg, &a, size);
+    a.fd = -1;
+    rc = carry_out(g, c, RM_ALLOC_MEMORY, size, &a);
+    a.fd = fd;
+    if (rc == 0 && a.status == RM_OK)
+        a.status = grant_end(g, c, &m, a.object, a.limit + 1);
+    else
+        grant_cancel(g, &m);
+    return rc < 0 ? rc : store(c, arg, &a, size);
+}
+
+static int do_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
+{
+    struct rm_free f;
+    int rc = fetch(c, arg, &f, size);
+    if (rc == 0)
+        rc = carry_out(g, c, RM_FREE, size, &f);
+    if (rc == 0 && f.status == RM_OK)
+        bh_ledger_drop(g->ledger, f.client, f.object);
+    return rc < 0 ? rc : store(c, arg, &f, size);
+}
+
+static int do_dup(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
+{
+    struct rm_dup d;
+    int rc = fetch(c, arg, &d, size);
+    if (rc == 0)
+        rc = carry_out(g, c, RM_DUP_OBJECT, size, &d);
+    if (rc < 0)
+        return rc;
+    if (d.status == RM_OK) {
+        const struct bh_ledger_object o = {
+            .client = d.client, .parent = d.parent, .object = d.object, .gpu = UINT32_MAX};
+        (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, d.client);
+        bh_ledger_dup(g->ledger, &o, d.source_client, d.source_object);
+        c->made.client = d.client;
+        c->made.object = d.object;
+    }
+    return store(c, arg, &d, size);
+}
+
+static int heap_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
+{
+    struct grant m = {.client = h->client, .parent = h->parent, .class = RM_CLASS_MEMORY_LOCAL};
+    const bool video = is_video(h->attr, h->flags);
+    h->status = video ? grant_begin(g, &m, h->size) : RM_OK;
+    if (h->status != RM_OK)
+        return store(c, arg, h, sizeof(*h));
+    int rc = carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
+    if (rc == 0 && h->status == RM_OK && video)
+        h->status = grant_end(g, c, &m, h->memory, h->size);
+    else
+        grant_cancel(g, &m);
+    return rc < 0 ? rc : store(c, arg, h, sizeof(*h));
+}
+
+static int heap_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
+{
+    int rc = carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
+    if (rc == 0 && h->status == RM_OK)
+        bh_ledger_drop(g->ledger, h->client, h->memory);
+    return rc < 0 ? rc : store(c, arg, h, sizeof(*h));
+}
+
+static int heap_deny(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
+{
+    (void)c;
+    (void)arg;
+    (void)h;
+    g->stats->denied++;
+    return -EPERM;
+}
+
+static int do_heap(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
+{
+    /* Two more functions obtain memory, by shapes that no program is known to use; the rest asks questions. */
+    enum { TILED = 6, SIZE_RANGE = 14, HARDWARE = 19 };
+    static const struct {
+        uint32_t function;
+        int (*fn)(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h);
+    } functions[] = {{RM_HEAP_ALLOC_SIZE, heap_alloc},
+                     {SIZE_RANGE, heap_alloc},
+                     {RM_HEAP_FREE, heap_free},
+                     {TILED, heap_deny},
+                     {HARDWARE, heap_deny}};
+    struct rm_vid_heap h;
+    int rc = fetch(c, arg, &h, size);
+    for (size_t i = 0; rc == 0 && i < BH_COUNT_OF(functions); i++)
+        if (functions[i].function == h.function)
+            return functions[i].fn(g, c, arg, &h);
+    return rc < 0 ? rc : BH_GATE_CONTINUE;
+}
+
+/* ---- which call it is ---- */
+
+typedef int call_fn(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size);
+
+static const struct {
+    uint32_t number, size; /* size 0: any */
+    call_fn *fn;           /* NULL: denied */
+} calls[] = {
+    {RM_ALLOC, sizeof(struct rm_alloc), do_alloc},
+    {RM_ALLOC, sizeof(struct rm_alloc_short), do_alloc},
+    {RM_FREE, sizeof(struct rm_free), do_free},
+    {RM_ALLOC_MEMORY, sizeof(struct rm_alloc_memory), do_alloc_memory},
+    {RM_DUP_OBJECT, sizeof(struct rm_dup), do_dup},
+    {RM_VID_HEAP_CONTROL, sizeof(struct rm_vid_heap), do_heap},
+    {RM_ALLOC_OBJECT, 0, NULL}, /* an older way, which nothing uses */
+    {RM_XFER_CMD, 0, NULL},     /* another command behind a pointer */
+};
+
+static bool is_rm(uint8_t kind)
+{
+    return kind == BH_FILE_CTL || kind == BH_FILE_GPU;
+}
+
+/*
+ * On a file that takes no such calls. One in the very form of the driver's is not let through: the number could be
+ * another file's by the time the call runs. (In another form it may be another driver's own; what would come of it is
+ * seen in the driver's count.)
+ */
+static int elsewhere(uint32_t cmd)
+{
+    for (size_t i = 0; i < BH_COUNT_OF(calls); i++)
+        if (calls[i].size && cmd == RM_IOC(calls[i].number, calls[i].size))
+            return -ENOTTY;
+    return BH_GATE_CONTINUE;
+}
+
+int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg)
+{
+    bool known = false;
+    if (!is_rm(c->file.what.kind))
+        return elsewhere(cmd);
+    for (size_t i = 0; i < BH_COUNT_OF(calls); i++) {
+        if (calls[i].number != RM_IOC_NUMBER(cmd))
+            continue;
+        known = true;
+        if (!calls[i].fn || (cmd & 0xff00) != (RM_IOC(0, 0) & 0xff00)) {
+            g->stats->denied++;
+            return -EPERM;
+        }
+        if (calls[i].size == RM_IOC_SIZE(cmd))
+            return calls[i].fn(g, c, arg, calls[i].size);
+    }
+    return known ? -EINVAL : BH_GATE_CONTINUE; /* the driver says the same of a size that it does not know */
+}
+
+int bh_gate_mmap(struct bh_gate *g, struct bh_gate_call *c, uint64_t length)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (c->file.what.kind != BH_FILE_UVM || length == 0)
+        return BH_GATE_CONTINUE;
+    if (length > UINT64_MAX - page)
+        return -ENOMEM;
+    return bh_gate_map(g, c, (length + page - 1) / page * page) ? BH_GATE_CONTINUE : -ENOMEM;
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gate_watch.c - what is really held: looked at often, always before a refusal, and acted on.
+ *
+ * Some calls have to run in the tenant, where another thread may change them after they were looked at. So the driver's
+ * own count has the last word: it goes into the ledger, and a lease that stays above its cap is ended. Whatever a tenant
+ * gains behind the gate it has for two ticks, and then it is gone together with the tenant.
+ */
+#include "warden/gate_inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+enum {
+    OVER_TICKS = 2,     /* in a row: a count taken in the middle of a call may be too high once */
+    IDLE_TICKS = 25,    /* without a call: then slower */
+    SLOWER = 10,        /* times */
+    MAPS_EVERY = 4,     /* ticks; a process's list of mappings can be long */
+    GHOSTS_AT_ONCE = 8, /* looked at one by one in a tick */
+    COUNT_FAILURES_MAX = 3,
+    UVM_FILES_MAX = 16,
+    MAPPING_TICKS = 3,
+};
+#define IMPLICIT (2 * BH_MIB) /* what a call that is let through may take by itself */
+
+/* ---- counting ---- */
+
+static size_t all_pids(struct bh_gate *g)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < g->remote.processes.n && n < BH_GATE_PIDS_MAX; i++)
+        g->pids[n++] = g->remote.processes.at[i]->pid;
+    for (size_t i = 0; i < g->ghosts.n && n < BH_GATE_PIDS_MAX; i++)
+        g->pids[n++] = g->ghosts.at[i].pid;
+    return n;
+}
+
+static bool count_pids(struct bh_gate *g, const uint32_t *pids, size_t n, uint64_t bytes[BH_LEDGER_GPUS])
+{
+    struct bh_err err;
+    const size_t gpus = g->n_gpus < BH_LEDGER_GPUS ? g->n_gpus : BH_LEDGER_GPUS;
+    return g->driver->count(g->counter, pids, n, bytes, gpus, &err) == BH_OK;
+}
+
+static void ghost_drop(struct bh_gate *g, size_t i)
+{
+    close(g->ghosts.at[i].pidfd);
+    g->ghosts.at[i] = g->ghosts.at[--g->ghosts.n];
+}
+
+/* The number was given to somebody else: what is counted for it is none of ours. */
+static bool ghost_is_stranger(const struct bh_gate_ghost *ghost)
+{
+    return syscall(SYS_pidfd_send_signal, ghost->pidfd, 0, NULL, 0) < 0 && errno == ESRCH &&
+           (kill((pid_t)ghost->pid, 0) == 0 || errno == EPERM);
+}
+
+/* A few each time: most have left nothing. */
+static void ghosts_look(struct bh_gate *g)
+{
+    uint64_t bytes[BH_LEDGER_GPUS] = {0};
+    for (size_t i = g->ghosts.n, looked = 0; i-- > 0;) {
+        bool over = ghost_is_stranger(&g->ghosts.at[i]);
+        if (!over && looked++ < GHOSTS_AT_ONCE && count_pids(g, &g->ghosts.at[i].pid, 1, bytes)) {
+            over = true;
+            for (size_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++)
+                over = over && bytes[gpu] == 0;
+        }
+        if (over)
+            ghost_drop(g, i);
+    }
+}
+
+static void count(struct bh_gate *g)
+{
+    uint64_t bytes[BH_LEDGER_GPUS] = {0};
+    ghosts_look(g);
+    const size_t n = all_pids(g);
+    if (!count_pids(g, g->pids, n, bytes)) {
+        g->count_failures++;
+        return;
+    }
+    g->count_failures = 0;
+    g->stats->checks++;
+    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++)
+        bh_ledger_counted(g->ledger, gpu, bytes[gpu]);
+}
+
+/* ---- managed memory ---- */
+
+/* What threads of it were granted and may not have mapped yet. A thread that does not come back is waited for a while. */
+static uint64_t mapping(const struct bh_gate *g, struct bh_remote_process *p)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++) {
+        if (p->mapping[i].tid && g->ticks - p->mapping[i].tick > MAPPING_TICKS)
+            p->mapping[i].tid = 0;
+        bytes += p->mapping[i].tid ? p->mapping[i].bytes : 0;
+    }
+    return bytes;
+}
+
+void bh_gate_mapped(struct bh_remote_process *p, uint32_t tid)
+{
+    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
+        if (p->mapping[i].tid == tid)
+            p->mapping[i].tid = 0;
+}
+
+/* With more threads than places one is credited early, and charged again when it is seen. */
+static void mapping_begins(const struct bh_gate *g, struct bh_remote_process *p, uint32_t tid, uint64_t bytes)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
+        at = p->mapping[i].tid == 0 ? i : at;
+    p->mapping[at].tid = tid;
+    p->mapping[at].tick = g->ticks;
+    p->mapping[at].bytes = bytes;
+}
+
+/* Compares what a process has mapped with what it was granted; false: it has more than it may. */
+static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
+{
+    int files[UVM_FILES_MAX];
+    const size_t n = bh_remote_files_of(&g->remote, p, BH_FILE_UVM, files, UVM_FILES_MAX);
+    if (n == 0 && p->mapped == 0)
+        return true;
+    const int64_t now = g->driver->mapped(p->pid, files, n);
+    if (now < 0)
+        return true;
+    const uint64_t mapped = (uint64_t)now, lately = mapping(g, p);
+    if (mapped > p->mapped) {
+        if (!bh_ledger_map(g->ledger, p->pid, mapped - p->mapped))
+            return false;
+        p->mapped = mapped;
+    } else if (p->mapped - mapped > lately) {
+        /* What was granted just now may not be mapped yet. */
+        bh_ledger_unmap(g->ledger, p->pid, p->mapped - mapped - lately);
+        p->mapped = mapped + lately;
+    }
+    return true;
+}
+
+static bool look_all_mapped(struct bh_gate *g)
+{
+    bool good = true;
+    for (size_t i = 0; i < g->remote.processes.n; i++)
+        good = look_mapped(g, g->remote.processes.at[i]) && good;
+    return good;
+}
+
+/* ---- granting ---- */
+
+static void look_again(struct bh_gate *g)
+{
+    bh_remote_sweep(&g->remote);
+    (void)look_all_mapped(g);
+    count(g);
+}
+
+/* Calls let through lately may have taken what was not counted yet: near the cap the count comes first. */
+static bool is_near(const struct bh_gate *g, uint32_t gpu, uint64_t bytes)
+{
+    const struct bh_ledger_sum sum = bh_ledger_sum(g->ledger, gpu);
+    const uint64_t unseen = (uint64_t)(g->uncounted[0] + g->uncounted[1]) * IMPLICIT;
+    const uint64_t room = sum.used < sum.cap ? sum.cap - sum.used : 0;
+    return unseen && (bytes > room || room - bytes < unseen);
+}
+
+bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
+{
+    if (is_near(g, gpu, bytes))
+        count(g);
+    bool good = g->count_failures < COUNT_FAILURES_MAX && bh_ledger_reserve(g->ledger, gpu, bytes);
+    if (!good) {
+        look_again(g);
+        good = g->count_failures == 0 && bh_ledger_reserve(g->ledger, gpu, bytes);
+    }
+    if (!good)
+        g->stats->refused_memory++;
+    return good;
+}
+
+bool bh_gate_room_for_more(struct bh_gate *g, uint32_t gpu)
+{
+    if (!bh_gate_reserve(g, gpu, IMPLICIT))
+        return false;
+    bh_ledger_give_back(g->ledger, gpu, IMPLICIT);
+    g->uncounted[0]++;
+    return true;
+}
+
+bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes)
+{
+    struct bh_remote_process *p = c->process;
+    bool good = bh_ledger_map(g->ledger, p->pid, bytes);
+    if (!good) {
+        look_again(g);
+        good = bh_ledger_map(g->ledger, p->pid, bytes);
+    }
+    if (!good) {
+        g->stats->refused_memory++;
+        return false;
+    }
+    p->mapped += bytes;
+    mapping_begins(g, p, c->tid, bytes);
+    return true;
+}
+
+/* ---- ending a lease ---- */
+
+/* Also those who never asked for anything, and hold the files of one that did. */
+static void end_lease(struct bh_gate *g)
+{
+    uint64_t killed = 0;
+    bh_remote_find_holders(&g->remote);
+    for (size_t i = 0; i < g->remote.processes.n; i++)
+        killed += syscall(SYS_pidfd_send_signal, g->remote.processes.at[i]->pidfd, SIGKILL, NULL, 0) == 0;
+    (void)syscall(SYS_pidfd_send_signal, g->config->root, SIGKILL, NULL, 0);
+    if (g->stats->killed == 0)
+        g->stats->killed = killed;
+}
+
+/* The first GPU on which more is held than may be, or UINT32_MAX. */
+static uint32_t over_cap(const struct bh_gate *g, uint64_t *ret_used)
+{
+    const uint64_t slack = BH_GATE_SLACK * (g->remote.processes.n + g->ghosts.n);
+    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
+        const struct bh_ledger_sum sum = bh_ledger_sum(g->ledger, gpu);
+        *ret_used = sum.used - sum.reserved;
+        if (*ret_used > sum.cap && *ret_used - sum.cap > slack)
+            return gpu;
+    }
+    return UINT32_MAX;
+}
+
+static void judge(struct bh_gate *g, bool mapped_too_much)
+{
+    struct bh_unit_text has, cap;
+    uint64_t used = 0;
+    const uint32_t gpu = over_cap(g, &used);
+    if (gpu == UINT32_MAX && !mapped_too_much) {
+        g->over = 0;
+        return;
+    }
+    if (++g->over < OVER_TICKS)
+        return;
+    if (gpu != UINT32_MAX)
+        (void)snprintf(
+            g->stats->why_killed, sizeof(g->stats->why_killed),
+            "the driver counts %s on GPU %u, more than the cap of %s: memory was obtained behind the gate",
+            bh_size_format(used, &has), gpu, bh_size_format(g->config->cap_bytes, &cap));
+    else
+        (void)snprintf(
+            g->stats->why_killed, sizeof(g->stats->why_killed),
+            "more managed memory is mapped than the cap of %s allows: it was mapped behind the gate",
+            bh_size_format(g->config->cap_bytes, &cap));
+    end_lease(g);
+}
+
+/* ---- time, and processes that come and go ---- */
+
+static void pace(struct bh_gate *g, bool fast)
+{
+    const uint64_t ms = (uint64_t)g->config->tick_ms * (fast ? 1 : SLOWER);
+    const struct timespec every = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
+    const struct itimerspec at = {.it_interval = every, .it_value = every};
+    if (timerfd_settime(g->timer, 0, &at, NULL) == 0)
+        g->fast = fast;
+}
+
+void bh_gate_wake(struct bh_gate *g)
+{
+    g->idle = 0;
+    if (!g->fast)
+        pace(g, true);
+}
+
+void bh_gate_tick(struct bh_gate *g)
+{
+    bool mapped_well = true;
+    g->ticks++;
+    bh_remote_sweep(&g->remote);
+    for (size_t i = 0; i < g->remote.processes.n; i++)
+        if (g->remote.processes.at[i]->admin)
+            bh_remote_rights(g->remote.processes.at[i]);
+    if (g->ticks % MAPS_EVERY == 0 || g->over || !g->fast)
+        mapped_well = look_all_mapped(g);
+    count(g);
+    g->uncounted[1] = g->uncounted[0];
+    g->uncounted[0] = 0;
+    judge(g, !mapped_well);
+    if (++g->idle > IDLE_TICKS && g->fast && !g->over)
+        pace(g, false);
+}
+
+void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
+    for (size_t i = g->ghosts.n; i-- > 0;)
+        if (g->ghosts.at[i].pid == p->pid)
+            ghost_drop(g, i);
+    /* Not awaited, its end would be seen by the sweep alone, and by the number being gone. */
+    (void)epoll_ctl(g->epoll, EPOLL_CTL_ADD, p->pidfd, &ev);
+}
+
+void bh_gate_process_gone(struct bh_gate *g, struct bh_remote_process *p)
+{
+    const int pidfd = fcntl(p->pidfd, F_DUPFD_CLOEXEC, 0);
+    /* By hand: a duplicate keeps it awaited. */
+    (void)epoll_ctl(g->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
+    if (pidfd >= 0)
+        *bh_vec_push(&g->ghosts) = (struct bh_gate_ghost){p->pid, pidfd};
+    bh_ledger_unmap(g->ledger, p->pid, p->mapped);
+    bh_remote_forget(&g->remote, p);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What gets past the calls: seen in the driver's count, counted, and ended when it is too much. */
+#include "warden/gate_fixture.h"
+
+static const uint64_t cap = 64 * BH_MIB;
+
+/* As one that found a hole would: no system call that the gate could see. */
+static uint32_t take_behind(int fd, uint32_t client, uint32_t object, uint64_t bytes)
+{
+    struct rm_memory_params p = {.size = bytes};
+    struct rm_alloc a = {.client = client,
+                         .parent = T_DEV,
+                         .object = object,
+                         .class = RM_CLASS_MEMORY_LOCAL,
+                         .params = (uintptr_t)&p};
+    return bh_sim_ioctl_direct(fd, RM_IOC(RM_ALLOC, sizeof(a)), &a) == 0 ? a.status : UINT32_MAX;
+}
+
+static void until_killed(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+static void little_behind(void)
+{
+    int fd = tenant_open(T_CLIENT);
+    HOLDS(take_behind(fd, T_CLIENT, T_MEM, 40 * BH_MIB) == RM_OK);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 1, 20 * BH_MIB) == RM_OK);
+    for (int i = 0; i < 100; i++) /* ticks go by */
+        (void)usleep(1000);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 2, 6 * BH_MIB) == RM_NO_MEMORY);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 2, 4 * BH_MIB) == RM_OK);
+}
+
+TEST(memory_that_was_not_asked_for_by_name_counts)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, little_behind, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(s.checks > 0);
+    CHECK_EQ(s.peak_bytes, cap);
+    CHECK(sim_end());
+}
+
+static void much_behind(void)
+{
+    int fd = tenant_open(T_CLIENT);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
+    HOLDS(take_behind(fd, T_CLIENT, T_MEM + 1, 40 * BH_MIB) == RM_OK);
+    until_killed();
+}
+
+TEST(a_tenant_with_more_than_its_cap_is_ended)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, much_behind, &s), 128 + SIGKILL);
+    CHECK_EQ(s.killed, 1);
+    CHECK_STR(s.why_killed,
+              "the driver counts 104 MiB on GPU 0, more than the cap of 64 MiB: memory was obtained "
+              "behind the gate");
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* The one who took it ends; a child that asked for nothing holds the file. */
+static void left_with_a_child(void)
+{
+    int fd = tenant_open(T_CLIENT);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 48 * BH_MIB) == RM_OK);
+    if (fork() == 0) {
+        shared->number[0] = 1;
+        while (shared->number[1] == 0)
+            (void)usleep(500);
+        _exit(0);
+    }
+    while (shared->number[0] == 0)
+        (void)usleep(500);
+    _exit(0);
+}
+
+static void outlived(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        left_with_a_child();
+    HOLDS(waitpid(child, NULL, 0) == child);
+    int fd = tenant_open(T_CLIENT + 1);
+    HOLDS(tenant_take(fd, T_CLIENT + 1, T_MEM, 16 * BH_MIB) == RM_OK);
+    HOLDS(tenant_take(fd, T_CLIENT + 1, T_MEM + 1, 2 * BH_MIB) == RM_NO_MEMORY);
+    shared->number[1] = 1;
+    for (int i = 0; i < 2000 && sim_held().bytes > 16 * BH_MIB; i++)
+        (void)usleep(1000);
+    HOLDS(tenant_take(fd, T_CLIENT + 1, T_MEM + 1, 48 * BH_MIB) == RM_OK);
+}
+
+TEST(what_a_child_keeps_open_is_counted_after_its_parent)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, outlived, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* Too much, held by a child that the gate never heard of. */
+static void hidden(void)
+{
+    int fd = tenant_open(T_CLIENT);
+    pid_t child = fork();
+    if (child == 0)
+        until_killed();
+    HOLDS(take_behind(fd, T_CLIENT, T_MEM, 2 * cap) == RM_OK);
+    until_killed();
+}
+
+TEST(nobody_of_a_lease_that_is_ended_is_left)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, hidden, &s), 128 + SIGKILL);
+    CHECK_EQ(s.killed, 2);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* ---- managed memory ---- */
+
+static int uvm_open(void)
+{
+    uint64_t init[2] = {0};
+    int fd = bh_sim_open("/dev/nvidia-uvm");
+    HOLDS(fd >= 0);
+    HOLDS(bh_sim_ioctl(fd, UVM_INITIALIZE, init) == 0);
+    return fd;
+}
+
+static void managed(void)
+{
+    uint64_t range[3];
+    void *at[3];
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    at[0] = bh_sim_mmap(uvm, 40 * BH_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, &range[0]);
+    HOLDS(at[0] != MAP_FAILED);
+    HOLDS(bh_sim_mmap(uvm, 30 * BH_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, &range[1]) == MAP_FAILED);
+    HOLDS(errno == ENOMEM);
+    HOLDS(bh_sim_mmap(uvm, SIZE_MAX - 5, PROT_READ | PROT_WRITE, MAP_SHARED, &range[1]) == MAP_FAILED);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 26 * BH_MIB) == RM_NO_MEMORY); /* one cap for both */
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 24 * BH_MIB) == RM_OK);
+    HOLDS(tenant_free(fd, T_CLIENT, T_MEM) == RM_OK);
+    HOLDS(bh_sim_munmap(uvm, at[0], 40 * BH_MIB, range[0]) == 0);
+    /* credited when it was seen to be gone */
+    uint32_t status = RM_NO_MEMORY;
+    for (int i = 0; i < 2000 && status == RM_NO_MEMORY; i++) {
+        status = tenant_take(fd, T_CLIENT, T_MEM, cap);
+        (void)usleep(1000);
+    }
+    HOLDS(status == RM_OK);
+}
+
+TEST(managed_memory_counts_at_its_full_size_while_it_is_mapped)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, managed, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+static void maps_behind(void)
+{
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    uint64_t range;
+    HOLDS(fd >= 0 && bh_sim_mmap(uvm, BH_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, &range) != MAP_FAILED);
+    struct bh_sim_msg msg = {.op = BH_SIM_OP_MAP, .a = 3 * cap, .b = 3, .c = MAP_SHARED};
+    HOLDS(bh_sim_call(&msg, NULL, 0, uvm, NULL) == 0);
+    until_killed();
+}
+
+TEST(mapping_behind_the_gate_is_ended)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, maps_behind, &s), 128 + SIGKILL);
+    CHECK_STR(s.why_killed,
+              "more managed memory is mapped than the cap of 64 MiB allows: it was mapped behind the gate");
+    CHECK(sim_end());
+}
+
+/* ---- calls that run in the tenant ---- */
+
+static struct rm_alloc raced;
+static struct rm_memory_params raced_params = {.size = 16 * BH_MIB};
+
+__attribute__((no_sanitize("thread"))) static void *flips(void *arg)
+{
+    volatile struct rm_alloc *a = &raced;
+    (void)arg;
+    for (;;) {
+        a->class = RM_CLASS_EVENT; /* let through */
+        a->class = RM_CLASS_MEMORY_LOCAL;
+    }
+    return NULL;
+}
+
+/* Looked at as an event, carried out as memory. */
+static void wins_races(void)
+{
+    pthread_t thread;
+    int fd = tenant_open(T_CLIENT);
+    HOLDS(pthread_create(&thread, NULL, flips, NULL) == 0);
+    for (uint32_t i = 0;; i++) {
+        raced.client = T_CLIENT;
+        raced.parent = T_DEV;
+        raced.object = T_MEM + i;
+        raced.params = (uintptr_t)&raced_params;
+        (void)bh_sim_ioctl(fd, RM_IOC(RM_ALLOC, sizeof(raced)), &raced);
+        if (i % 64 == 63)
+            (void)usleep(1000);
+    }
+}
+
+TEST(races_that_are_won_end_the_tenant)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, wins_races, &s), 128 + SIGKILL);
+    CHECK(s.killed >= 1);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* Channels take memory by themselves: on a card that is full there are none. */
+static void full_of_channels(void)
+{
+    int fd = tenant_open(T_CLIENT);
+    uint32_t group[5] = {0};
+    HOLDS(sim_alloc(fd, T_CLIENT, T_DEV, SIM_TSG, RM_CLASS_CHANNEL_GROUP, group, 0) == RM_OK);
+    HOLDS(sim_alloc(fd, T_CLIENT, SIM_TSG, SIM_CHAN, RM_CLASS_CHANNEL_HOPPER, NULL, 0) == RM_OK);
+    uint32_t n = 0;
+    while (tenant_take(fd, T_CLIENT, T_MEM + n, 2 * BH_MIB) == RM_OK)
+        n++;
+    HOLDS(n > 8 && n < 32);
+    HOLDS(sim_alloc(fd, T_CLIENT, SIM_TSG, SIM_CHAN + 1, RM_CLASS_CHANNEL_HOPPER, NULL, 0) == RM_NO_MEMORY);
+    for (int i = 0; i < 50; i++)
+        (void)usleep(1000);
+}
+
+TEST(a_channel_needs_room_and_is_counted)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, full_of_channels, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+TEST_MAIN

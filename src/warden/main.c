@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * main.c - bulkhead-warden: the gate of one lease, as a process.
+ *
+ * Started by a launcher with one socket (wire/lease.h). It makes itself small before it serves: no terminal, no files of
+ * the launcher's, the tenant's own user and groups, and of root's rights only those few that the gate uses. The
+ * driver takes the caller's rights for the tenant's, so a call issued here must never carry more than the tenant has.
+ */
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "warden/gate.h"
+#include "wire/fds.h"
+#include "wire/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { GROUPS_MAX = 65536 }; /* the kernel's NGROUPS_MAX */
+
+static int fail_errno(struct bh_err *err, const char *what)
+{
+    return bh_fail(err, BH_SYSTEM, "the warden: %s: %s", what, strerrordesc_np(errno));
+}
+
+/* ---- whose ---- */
+
+struct identity {
+    uid_t uid; /* the effective ones: the driver goes by them */
+    gid_t gid;
+    gid_t *groups; /* GROUPS_MAX of room */
+    size_t n_groups;
+};
+
+/* The numbers of `Uid:\t0\t0\t0\t0`; those past max are left out. Returns how many. */
+static size_t numbers(const char *line, uint32_t *ret, size_t max)
+{
+    size_t n = 0;
+    for (const char *at = strchr(line, ':'); at && n < max; n++) {
+        char word[16] = {0};
+        uint64_t v;
+        while (*at && !bh_is_digit(*at))
+            at++;
+        for (size_t i = 0; i + 1 < sizeof(word) && bh_is_digit(*at); i++)
+            word[i] = *at++;
+        if (bh_uint_parse(word, UINT32_MAX, &v, NULL) < 0)
+            break;
+        ret[n] = (uint32_t)v;
+    }
+    return n;
+}
+
+static int read_identity(uint32_t pid, struct identity *ret, struct bh_err *err)
+{
+    char path[64];
+    char *line = NULL;
+    size_t room = 0, ids = 0;
+    uint32_t four[4];
+    (void)snprintf(path, sizeof(path), "/proc/%u/status", pid);
+    FILE *f = fopen(path, "re");
+    while (f && getline(&line, &room, f) > 0) {
+        if (bh_str_starts(line, "Uid:") && numbers(line, four, 4) == 4 && ++ids)
+            ret->uid = four[1];
+        else if (bh_str_starts(line, "Gid:") && numbers(line, four, 4) == 4 && ++ids)
+            ret->gid = four[1];
+        else if (bh_str_starts(line, "Groups:"))
+            ret->n_groups = numbers(line, ret->groups, GROUPS_MAX);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+    return ids == 2 ? BH_OK
+                    : bh_fail(err, BH_NOT_FOUND, "the warden: process %u, whose it is to be, is gone", pid);
+}
+
+static bool has_groups(const struct identity *who)
+{
+    const int n = getgroups(0, NULL);
+    if (n < 0 || (size_t)n != who->n_groups)
+        return false;
+    BH_AUTOFREE gid_t *have = bh_alloc((size_t)n + 1, sizeof(*have));
+    return getgroups(n, have) == n && memcmp(have, who->groups, (size_t)n * sizeof(gid_t)) == 0;
+}
+
+/* Groups that are so already are not set: a launcher that is not quite root could not. */
+static int become(const struct identity *who, struct bh_err *err)
+{
+    if (!has_groups(who) && setgroups(who->n_groups, who->groups) < 0)
+        return fail_errno(err, "taking the command's groups");
+    if (setresgid(who->gid, who->gid, who->gid) < 0)
+        return fail_errno(err, "taking the command's group");
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresuid(who->uid, who->uid, who->uid) < 0)
+        return fail_errno(err, "taking the command's user");
+    return BH_OK;
+}
+
+/* To look into the tenant's processes and to end them; to become, for one call, a user that the tenant has become. */
+static int keep_few_rights(struct bh_err *err)
+{
+    const uint32_t needed = 1u << CAP_SYS_PTRACE | 1u << CAP_KILL, useful = 1u << CAP_SETUID;
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct has[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    if (syscall(SYS_capget, &head, has) < 0)
+        return fail_errno(err, "capget");
+    const uint32_t kept = has[0].permitted & (needed | useful);
+    struct __user_cap_data_struct few[_LINUX_CAPABILITY_U32S_3] = {{.effective = kept, .permitted = kept}};
+    if ((kept & needed) != needed)
+        return bh_fail(err, BH_DENIED,
+                       "the warden needs CAP_SYS_PTRACE and CAP_KILL for the processes it answers for");
+    if (syscall(SYS_capset, &head, few) < 0)
+        return fail_errno(err, "giving up rights");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return fail_errno(err, "prctl");
+    return BH_OK;
+}
+
+static int drop_rights(uint32_t pid, struct bh_err *err)
+{
+    BH_AUTOFREE gid_t *groups = bh_alloc(GROUPS_MAX, sizeof(*groups));
+    struct identity who = {.groups = groups};
+    int rc = read_identity(pid, &who, err);
+    if (rc == BH_OK)
+        rc = become(&who, err);
+    if (rc == BH_OK)
+        rc = keep_few_rights(err);
+    return rc;
+}
+
+/* ---- where ---- */
+
+/* A duplicate is held for each file of the driver that a tenant has open. */
+static void raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    files.rlim_cur = files.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+}
+
+static int leave_launcher(struct bh_err *err)
+{
+    sigset_t none;
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return fail_errno(err, "/dev/null");
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (dup2(null, fd) < 0)
+            return fail_errno(err, "dup2");
+    if (close_range(BH_LEASE_SOCKET + 1, UINT_MAX, 0) < 0 || chdir("/") < 0)
+        return fail_errno(err, "closing what is the launcher's");
+    (void)setsid(); /* fails only for one that leads a group: then there is none to leave */
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    raise_files();
+    return BH_OK;
+}
+
+/* ---- the lease ---- */
+
+static int check_driver(const struct bh_driver *driver, struct bh_err *err)
+{
+    char version[32];
+    void *self = NULL;
+    size_t n_gpus = 0;
+    int rc = driver->check(version, err);
+    if (rc == BH_OK)
+        rc = driver->open(&self, &n_gpus, err);
+    if (rc < 0)
+        return rc;
+    driver->close(self);
+    if (n_gpus == 0)
+        return bh_fail(err, BH_NOT_FOUND, "the %s driver %s has no GPU; bulkhead doctor looks for the reason",
+                       driver->name, version);
+    return BH_OK;
+}
+
+static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct bh_err *err)
+{
+    struct bh_lease_start start;
+    int rc = bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, err);
+    if (rc < 0)
+        return bh_wrap(err, rc, "the warden");
+    if (start.version != BH_LEASE_VERSION)
+        return bh_fail(err, BH_CONFLICT,
+                       "the warden speaks version %d, the launcher %u; install both from one package",
+                       BH_LEASE_VERSION, start.version);
+    *config = (struct bh_gate_config){.listener = fds[BH_LEASE_LISTENER],
+                                      .root = fds[BH_LEASE_ROOT],
+                                      .root_pid = start.root_pid,
+                                      .cap_bytes = start.cap_bytes,
+                                      .tick_ms = start.tick_ms,
+                                      .driver = bh_driver_here()};
+    rc = check_driver(config->driver, err);
+    return rc < 0 ? rc : drop_rights(start.root_pid, err);
+}
+
+static int answer(int code, const char *text)
+{
+    struct bh_lease_answer a = {.code = code};
+    (void)snprintf(a.text, sizeof(a.text), "%s", text);
+    return bh_fds_send(BH_LEASE_SOCKET, &a, sizeof(a), NULL, 0, NULL);
+}
+
+/* Nobody may be there to hear it any more; the lease is over all the same. */
+static void report(int code, const struct bh_gate_stats *s, const char *text)
+{
+    struct bh_lease_end end = {.code = code,
+                               .seen = s->seen,
+                               .emulated = s->emulated,
+                               .continued = s->continued,
+                               .refused_memory = s->refused_memory,
+                               .denied = s->denied,
+                               .checks = s->checks,
+                               .killed = s->killed,
+                               .peak_bytes = s->peak_bytes};
+    (void)snprintf(end.why_killed, sizeof(end.why_killed), "%s", s->why_killed);
+    (void)snprintf(end.text, sizeof(end.text), "%s", text);
+    (void)!bh_fds_send(BH_LEASE_SOCKET, &end, sizeof(end), NULL, 0, NULL);
+}
+
+int main(void)
+{
+    struct bh_gate_config config;
+    struct bh_gate_stats stats = {0};
+    struct bh_err err = {0};
+    int fds[BH_LEASE_FDS];
+    if (fcntl(BH_LEASE_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
+        fputs("bulkhead-warden is started by bulkhead run, not by hand\n", stderr);
+        return bh_code_exit(BH_USAGE);
+    }
+    int rc = leave_launcher(&err);
+    if (rc == BH_OK)
+        rc = prepare(&config, fds, &err);
+    if (answer(rc, rc < 0 ? err.msg : "") < 0 || rc < 0)
+        return bh_code_exit(rc < 0 ? rc : BH_SYSTEM);
+    rc = bh_gate_serve(&config, &stats, &err);
+    report(rc, &stats, rc < 0 ? err.msg : "");
+    return rc < 0 ? bh_code_exit(rc) : 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* maps.h - how much of certain files a process has mapped, from /proc/PID/maps. */
+#ifndef BH_WARDEN_MAPS_H
+#define BH_WARDEN_MAPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+/*
+ * Bytes mapped of one of the n files, or of any file whose path ends in `suffix` (a file may be closed while it is
+ * mapped, and a folder in layers may show another inode than the file has). Negative errno: it cannot be read.
+ */
+int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix);
+/* The same of a text: whole lines only. */
+uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *files, size_t n,
+                            const char *suffix);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/maps.h"
+
+#include "base/test.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static uint64_t of(const char *text)
+{
+    const struct stat file = {.st_dev = makedev(0x05, 0x1a), .st_ino = 77};
+    return bh_maps_text_bytes(text, strlen(text), &file, 1, "/nvidia-uvm");
+}
+
+TEST(counts_by_inode_or_by_name)
+{
+    CHECK_EQ(of("7f0000000000-7f0000200000 rw-s 00000000 05:1a 77     /dev/anything\n"), 0x200000);
+    CHECK_EQ(of("7f0000000000-7f0000200000 rw-s 00000000 00:05 9      /dev/nvidia-uvm\n"), 0x200000);
+    CHECK_EQ(of("7f0000000000-7f0000200000 rw-s 00000000 05:1a 78     /dev/nvidia-uvm-tools\n"), 0);
+    CHECK_EQ(
+        of("1000-2000 r--p 00000000 05:1a 77 \n5000-8000 rw-s 7f00 05:1a 77 /x (deleted)\n9000-a000 rw-p 0 00:00 0 \n"),
+        0x4000);
+}
+
+TEST(what_is_no_line_counts_nothing)
+{
+    static const char *const bad[] = {
+        "",
+        "\n\n",
+        "7f0000000000-7f0000200000 rw-s 00000000 05:1a 77     /dev/nvidia-uvm", /* not whole */
+        "2000-1000 rw-s 00000000 05:1a 77 /dev/nvidia-uvm\n",
+        "x-y rw-s 00000000 05:1a 77 /dev/nvidia-uvm\n",
+        "1000-2000 rw-s\n",
+        "1000-fffffffffffffffffff rw-s 00000000 05:1a 77 /dev/nvidia-uvm\n",
+    };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        CHECK_EQ(of(bad[i]), 0);
+}
+
+TEST(sees_this_process)
+{
+    enum { PAGES = 5, LINES = 3000 };
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct stat st;
+    FILE *f = tmpfile();
+    CHECK(f && ftruncate(fileno(f), (off_t)(PAGES * page)) == 0 && fstat(fileno(f), &st) == 0);
+    /* enough lines for several pieces */
+    char *many = mmap(NULL, LINES * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(many != MAP_FAILED);
+    for (size_t i = 0; i < LINES; i += 2)
+        CHECK_EQ(mprotect(many + i * page, page, PROT_NONE), 0);
+    CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), 0);
+    void *at = mmap(NULL, PAGES * page, PROT_READ, MAP_SHARED, fileno(f), 0);
+    CHECK(at != MAP_FAILED);
+    CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), (int64_t)(PAGES * page));
+    CHECK_EQ(munmap((char *)at + page, page), 0);
+    CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), (int64_t)((PAGES - 1) * page));
+    CHECK_EQ(bh_maps_bytes(UINT32_MAX, &st, 1, "/nvidia-uvm"), -ENOENT);
+    CHECK_EQ(munmap(many, LINES * page), 0);
+    (void)fclose(f);
+}
+
+TEST_MAIN

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remote.c - a tenant's memory and descriptors. */
+#include "warden/remote.h"
+
+#include "base/units.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#ifndef PIDFD_THREAD /* 6.9 */
+#define PIDFD_THREAD O_EXCL
+#endif
+
+enum { CAP_SYS_ADMIN_BIT = 21, STATUS_MAX = 4096 };
+
+/* ---- memory ---- */
+
+int bh_remote_read(uint32_t tid, uint64_t at, void *to, size_t n)
+{
+    const struct iovec local = {to, n}, remote = {(void *)(uintptr_t)at, n};
+    ssize_t got = process_vm_readv((pid_t)tid, &local, 1, &remote, 1, 0);
+    return got < 0 ? -errno : (size_t)got == n ? 0 : -EFAULT;
+}
+
+int bh_remote_write(uint32_t tid, const struct bh_remote_piece *pieces, size_t n)
+{
+    enum { MOST = 2 };
+    struct iovec local[MOST], remote[MOST];
+    size_t all = 0;
+    for (size_t i = 0; i < n && i < MOST; i++) {
+        /* An iovec has no const; what is sent is only read. */
+        local[i] = (struct iovec){(void *)(uintptr_t)pieces[i].from, pieces[i].n};
+        remote[i] = (struct iovec){(void *)(uintptr_t)pieces[i].at, pieces[i].n};
+        all += pieces[i].n;
+    }
+    ssize_t put = process_vm_writev((pid_t)tid, local, n, remote, n, 0);
+    return put < 0 ? -errno : (size_t)put == all ? 0 : -EFAULT;
+}
+
+/* ---- processes ---- */
+
+/* Same open file? The kernel compares without telling what it is. */
+static bool same_file(pid_t a, int fd_a, pid_t b, int fd_b)
+{
+    return syscall(SYS_kcmp, a, b, KCMP_FILE, fd_a, fd_b) == 0;
+}
+
+static bool read_status(uint32_t tid, char text[STATUS_MAX])
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/%u/status", tid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, STATUS_MAX - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    return n > 0;
+}
+
+/* The which-th number of the line `\nname:`; false: there is none. */
+static bool field(const char *text, const char *name, unsigned base, unsigned which, uint64_t *ret)
+{
+    const char *at = strstr(text, name);
+    if (!at)
+        return false;
+    at += strlen(name);
+    for (;;) {
+        uint64_t v = 0;
+        bool any = false;
+        while (*at == ' ' || *at == '\t')
+            at++;
+        for (;; at++) {
+            unsigned d = *at >= '0' && *at <= '9'   ? (unsigned)(*at - '0')
+                         : *at >= 'a' && *at <= 'f' ? (unsigned)(*at - 'a') + 10
+                                                    : base;
+            if (d >= base)
+                break;
+            v = v * base + d;
+            any = true;
+        }
+        if (!any)
+            return false;
+        *ret = v;
+        if (which-- == 0)
+            return true;
+    }
+}
+
+int bh_remote_init(struct bh_remote *r, const struct bh_driver *driver, const struct bh_remote_hear *hear,
+                   void *arg, struct bh_err *err)
+{
+    char text[STATUS_MAX];
+    *r = (struct bh_remote){.driver = driver, .hear = *hear, .arg = arg, .self = getpid()};
+    (void)(read_status((uint32_t)r->self, text) && field(text, "\nSeccomp_filters:", 10, 0, &r->filters));
+    if (syscall(SYS_kcmp, r->self, r->self, KCMP_VM, 0, 0) != 0)
+        return bh_fail(
+            err, BH_REFUSED,
+            "this kernel does not compare open files (kcmp: %s), which the memory cap needs; CONFIG_KCMP is "
+            "missing, or a container's seccomp profile forbids it",
+            strerror(errno));
+    return BH_OK;
+}
+
+void bh_remote_fini(struct bh_remote *r)
+{
+    r->ending = true;
+    while (r->processes.n)
+        bh_remote_forget(r, r->processes.at[r->processes.n - 1]);
+    bh_vec_fini(&r->processes);
+    bh_vec_fini(&r->files);
+}
+
+/* Capabilities in a user namespace of its own are none on the machine. */
+static bool same_user_namespace(uint32_t pid)
+{
+    struct stat mine, its;
+    char path[40];
+    (void)snprintf(path, sizeof(path), "/proc/%u/ns/user", pid);
+    return stat("/proc/self/ns/user", &mine) == 0 && stat(path, &its) == 0 && mine.st_ino == its.st_ino &&
+           mine.st_dev == its.st_dev;
+}
+
+void bh_remote_rights(struct bh_remote_process *p)
+{
+    char text[STATUS_MAX];
+    uint64_t uid, caps;
+    p->admin = false;
+    p->uid = (uid_t)-1; /* nobody */
+    if (!read_status(p->pid, text) || !field(text, "\nUid:", 10, 1, &uid) ||
+        !field(text, "\nCapEff:", 16, 0, &caps))
+        return;
+    p->uid = (uid_t)uid;
+    p->admin = (caps >> CAP_SYS_ADMIN_BIT & 1) && same_user_namespace(p->pid);
+}
+
+static struct bh_remote_process *find(const struct bh_remote *r, uint32_t pid)
+{
+    for (size_t i = 0; i < r->processes.n; i++)
+        if (r->processes.at[i]->pid == pid)
+            return r->processes.at[i];
+    return NULL;
+}
+
+static struct bh_remote_process *learn(struct bh_remote *r, uint32_t tid)
+{
+    char text[STATUS_MAX];
+    uint64_t pid;
+    if (!read_status(tid, text) || !field(text, "\nTgid:", 10, 0, &pid))
+        return NULL;
+    struct bh_remote_process *p = find(r, (uint32_t)pid);
+    if (p)
+        return p;
+    int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (pidfd < 0)
+        return NULL;
+    p = bh_alloc(1, sizeof(*p));
+    *p = (struct bh_remote_process){.pid = (uint32_t)pid, .pidfd = pidfd};
+    bh_remote_rights(p);
+    *bh_vec_push(&r->processes) = p;
+    r->hear.learned(r->arg, p);
+    return p;
+}
+
+struct bh_remote_process *bh_remote_process(struct bh_remote *r, uint32_t tid)
+{
+    const size_t at = tid % BH_COUNT_OF(r->threads);
+    /* Signal 0 reaches nobody, and says whether the thread is still of that process. */
+    if (r->threads[at].tid == tid && syscall(SYS_tgkill, r->threads[at].process->pid, tid, 0) == 0)
+        return r->threads[at].process;
+    struct bh_remote_process *p = learn(r, tid);
+    if (p) {
+        r->threads[at].tid = tid;
+        r->threads[at].process = p;
+    }
+    return p;
+}
+
+/* ---- descriptors ---- */
+
+static bool has_slot(const struct bh_remote_process *p, int fd)
+{
+    for (size_t i = 0; i < p->slots.n; i++)
+        if (p->slots.at[i].fd == fd)
+            return true;
+    return false;
+}
+
+/* The file under fd of that process, where it is one of those from `from` on; it is then held for the process. */
+static bool holds(struct bh_remote *r, uint32_t pid, int fd, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++) {
+        if (!r->files.at[i].id || !same_file((pid_t)pid, fd, r->self, r->files.at[i].fd))
+            continue;
+        struct bh_remote_process *p = learn(r, pid);
+        if (!p || has_slot(p, fd))
+            return false;
+        *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, i};
+        r->files.at[i].refs++;
+        return true;
+    }
+    return false;
+}
+
+/* Numbers that a folder of /proc has as names. */
+static bool next_number(DIR *folder, uint32_t *ret)
+{
+    uint64_t v;
+    for (const struct dirent *e; (e = readdir(folder));)
+        if (bh_uint_parse(e->d_name, INT32_MAX, &v, NULL) == BH_OK) {
+            *ret = (uint32_t)v;
+            return true;
+        }
+    return false;
+}
+
+/* Its list of descriptors is for its own user alone; to somebody else only the first numbers can be tried. */
+static size_t find_in(struct bh_remote *r, uint32_t pid, uint32_t from, uint32_t to)
+{
+    enum { TRIED = 1024 };
+    char path[32];
+    size_t found = 0;
+    uint32_t fd;
+    (void)snprintf(path, sizeof(path), "/proc/%u/fd", pid);
+    DIR *fds = opendir(path);
+    if (!fds && errno == EACCES)
+        for (int i = 0; i < TRIED; i++)
+            found += holds(r, pid, i, from, to);
+    while (fds && next_number(fds, &fd))
+        found += holds(r, pid, (int)fd, from, to);
+    if (fds)
+        (void)closedir(fds);
+    return found;
+}
+
+/* Who has one of these files, among all processes with more filters than we have: how many descriptors were found. */
+static size_t find_holders(struct bh_remote *r, uint32_t from, uint32_t to)
+{
+    char text[STATUS_MAX];
+    size_t found = 0;
+    uint32_t pid;
+    uint64_t filters;
+    DIR *proc = opendir("/proc");
+    while (proc && next_number(proc, &pid))
+        if (read_status(pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
+            filters > r->filters)
+            found += find_in(r, pid, from, to);
+    if (proc)
+        (void)closedir(proc);
+    return found;
+}
+
+void bh_remote_find_holders(struct bh_remote *r)
+{
+    (void)find_holders(r, 0, (uint32_t)r->files.n);
+}
+
+static void unref(struct bh_remote *r, uint32_t at)
+{
+    if (--r->files.at[at].refs)
+        return;
+    if (r->files.at[at].used && !r->ending && find_holders(r, at, at + 1))
+        return;
+    const uint64_t id = r->files.at[at].id;
+    close(r->files.at[at].fd);
+    r->files.at[at].id = 0;
+    r->hear.closed(r->arg, id);
+}
+
+static void drop_slot(struct bh_remote *r, struct bh_remote_process *p, size_t i)
+{
+    const uint32_t file = p->slots.at[i].file;
+    p->slots.at[i] = p->slots.at[--p->slots.n];
+    unref(r, file);
+}
+
+void bh_remote_forget(struct bh_remote *r, struct bh_remote_process *p)
+{
+    while (p->slots.n)
+        drop_slot(r, p, p->slots.n - 1);
+    for (size_t i = 0; i < BH_COUNT_OF(r->threads); i++)
+        if (r->threads[i].process == p) {
+            r->threads[i].tid = 0;
+            r->threads[i].process = NULL;
+        }
+    for (size_t i = 0; i < r->processes.n; i++)
+        if (r->processes.at[i] == p) {
+            r->processes.at[i] = r->processes.at[--r->processes.n];
+            break;
+        }
+    close(p->pidfd);
+    bh_vec_fini(&p->slots);
+    free(p);
+}
+
+static int get(const struct bh_remote *r, int pidfd, uint32_t tid, int fd, int *ret)
+{
+    int own = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+    if (own < 0)
+        return -errno;
+    if (!same_file((pid_t)tid, fd, r->self, own)) {
+        close(own);
+        return -EPERM;
+    }
+    *ret = own;
+    return 0;
+}
+
+/* A process's descriptors are its first thread's; another thread may have its own, or the first one may be gone. */
+static int duplicate(const struct bh_remote *r, const struct bh_remote_process *p, uint32_t tid, int fd,
+                     int *ret)
+{
+    int rc = get(r, p->pidfd, tid, fd, ret);
+    if (rc == 0 || tid == p->pid)
+        return rc;
+    int thread = (int)syscall(SYS_pidfd_open, (pid_t)tid, PIDFD_THREAD);
+    if (thread < 0)
+        return errno == EINVAL ? rc : -errno;
+    rc = get(r, thread, tid, fd, ret);
+    close(thread);
+    return rc;
+}
+
+/* Takes own: the same open file may be known under another number, or from another process. */
+static uint32_t adopt(struct bh_remote *r, int own, struct bh_driver_file what)
+{
+    size_t room = r->files.n;
+    for (size_t i = 0; i < r->files.n; i++) {
+        struct bh_remote_file *f = &r->files.at[i];
+        if (f->id && f->what.kind == what.kind && same_file(r->self, own, r->self, f->fd)) {
+            close(own);
+            f->refs++;
+            return (uint32_t)i;
+        }
+        if (!f->id)
+            room = i;
+    }
+    struct bh_remote_file *f = room < r->files.n ? &r->files.at[room] : bh_vec_push(&r->files);
+    *f = (struct bh_remote_file){
+        .id = ++r->last_id, .fd = own, .index = (uint32_t)room, .refs = 1, .what = what};
+    return (uint32_t)room;
+}
+
+static struct bh_remote_file hold(struct bh_remote *r, uint32_t index)
+{
+    r->files.at[index].refs++;
+    return r->files.at[index];
+}
+
+void bh_remote_release(struct bh_remote *r, const struct bh_remote_file *f)
+{
+    if (f->id)
+        unref(r, f->index);
+}
+
+int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t tid, int fd,
+                   struct bh_remote_file *ret)
+{
+    int own = -1;
+    *ret = (struct bh_remote_file){.fd = -1, .what.kind = BH_FILE_OTHER};
+    for (size_t i = 0; i < p->slots.n; i++)
+        if (p->slots.at[i].fd == fd) {
+            if (same_file((pid_t)tid, fd, r->self, r->files.at[p->slots.at[i].file].fd)) {
+                *ret = hold(r, p->slots.at[i].file);
+                return 0;
+            }
+            drop_slot(r, p, i);
+            break;
+        }
+    int rc = duplicate(r, p, tid, fd, &own);
+    if (rc < 0)
+        return rc;
+    const struct bh_driver_file what = r->driver->identify(own);
+    if (what.kind == BH_FILE_OTHER) {
+        close(own);
+        return 0;
+    }
+    const uint32_t file = adopt(r, own, what);
+    *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, file};
+    *ret = hold(r, file);
+    return 0;
+}
+
+void bh_remote_sweep(struct bh_remote *r)
+{
+    for (size_t k = 0; k < r->processes.n; k++) {
+        struct bh_remote_process *p = r->processes.at[k];
+        for (size_t i = p->slots.n; i-- > 0;)
+            if (!same_file((pid_t)p->pid, p->slots.at[i].fd, r->self, r->files.at[p->slots.at[i].file].fd))
+                drop_slot(r, p, i);
+    }
+}
+
+size_t bh_remote_files_of(const struct bh_remote *r, const struct bh_remote_process *p, uint8_t kind,
+                          int *ret, size_t max)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->slots.n && n < max; i++) {
+        const struct bh_remote_file *f = &r->files.at[p->slots.at[i].file];
+        bool again = false;
+        for (size_t k = 0; k < n; k++)
+            again = again || ret[k] == f->fd; /* two numbers, one file */
+        if (f->what.kind == kind && !again)
+            ret[n++] = f->fd;
+    }
+    return n;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * remote.h - a tenant's processes as the warden reaches them: their memory, their descriptors, who they are.
+ *
+ * A duplicate of a tenant's descriptor is kept for the next call, and proved before each use to be the file that the
+ * calling thread has under that number now. What is kept must never be what keeps a file open: whoever holds duplicates
+ * sweeps (bh_remote_sweep) often enough for a closed file to be closed.
+ */
+#ifndef BH_WARDEN_REMOTE_H
+#define BH_WARDEN_REMOTE_H
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "warden/driver.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* 0, or -EFAULT where any of it is not there, or what the kernel says. */
+int bh_remote_read(uint32_t tid, uint64_t at, void *to, size_t n);
+struct bh_remote_piece {
+    uint64_t at; /* the tenant's address */
+    const void *from;
+    size_t n;
+};
+int bh_remote_write(uint32_t tid, const struct bh_remote_piece *pieces,
+                    size_t n); /* up to 2, in this order */
+
+enum { BH_REMOTE_MAPPING = 16 };
+
+struct bh_remote_slot {
+    int fd;        /* the tenant's */
+    uint32_t file; /* index */
+};
+
+struct bh_remote_process {
+    uint32_t pid;
+    int pidfd;
+    uid_t uid;
+    bool admin; /* may do what needs CAP_SYS_ADMIN of the machine */
+    BH_VEC(struct bh_remote_slot) slots;
+    uint64_t mapped; /* managed memory granted */
+    struct {
+        uint32_t tid, tick;
+        uint64_t bytes;
+    } mapping[BH_REMOTE_MAPPING]; /* of it: what a thread may be about to map; tid 0: free */
+};
+
+struct bh_remote_file {
+    uint64_t id; /* never given twice; 0: free */
+    int fd;      /* the warden's duplicate */
+    uint32_t index, refs;
+    bool used; /* something was made on it */
+    struct bh_driver_file what;
+};
+
+struct bh_remote_hear {
+    void (*closed)(void *arg, uint64_t file); /* no process has it any more */
+    void (*learned)(void *arg, struct bh_remote_process *p);
+};
+
+struct bh_remote {
+    const struct bh_driver *driver;
+    struct bh_remote_hear hear;
+    void *arg;
+    pid_t self;
+    uint64_t filters; /* system call filters on the warden itself; those of a lease carry more */
+    bool ending;
+    uint64_t last_id;
+    BH_VEC(struct bh_remote_process *) processes;
+    BH_VEC(struct bh_remote_file) files;
+    struct {
+        uint32_t tid;
+        struct bh_remote_process *process;
+    } threads[1024]; /* where a thread was found last */
+};
+
+/* BH_REFUSED where the kernel cannot compare open files. */
+int bh_remote_init(struct bh_remote *r, const struct bh_driver *driver, const struct bh_remote_hear *hear,
+                   void *arg, struct bh_err *err) BH_MUST_USE;
+void bh_remote_fini(struct bh_remote *r);
+
+/* The process of a thread. NULL: it is gone. */
+struct bh_remote_process *bh_remote_process(struct bh_remote *r, uint32_t tid);
+/* Closes everything kept of it and forgets it. */
+void bh_remote_forget(struct bh_remote *r, struct bh_remote_process *p);
+/* Who it is may change (never for more): read again. */
+void bh_remote_rights(struct bh_remote_process *p);
+
+/*
+ * What the thread has open under fd, held until it is released. 0 and ret->id 0: somebody else's file. -EBADF: nothing
+ * is open; -EPERM: it cannot be known (a thread with descriptors of its own, on a kernel that cannot reach them).
+ */
+int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t tid, int fd,
+                   struct bh_remote_file *ret);
+void bh_remote_release(struct bh_remote *r, const struct bh_remote_file *f); /* somebody else's: nothing */
+/* Drops what a process no longer has under the number it was found by. */
+void bh_remote_sweep(struct bh_remote *r);
+/*
+ * Learns every process that has one of these files open: a child keeps what its parent opened, and need not ask for
+ * anything. The same is done by itself for a file on which something was made, before it is given up.
+ */
+void bh_remote_find_holders(struct bh_remote *r);
+/* Its files of a kind, as the warden's duplicates: how many of them, at most max. */
+size_t bh_remote_files_of(const struct bh_remote *r, const struct bh_remote_process *p, uint8_t kind,
+                          int *ret, size_t max);
+
+#endif

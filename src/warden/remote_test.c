@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/remote.h"
+
+#include "base/test.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* For these tests a pipe is a file of the driver. */
+static struct bh_driver_file pipes_are(int fd)
+{
+    struct stat st;
+    const bool is = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    return (struct bh_driver_file){.kind = is ? BH_FILE_CTL : BH_FILE_OTHER};
+}
+
+static const struct bh_driver driver = {.name = "pipes", .identify = pipes_are};
+static uint64_t last_closed;
+static uint32_t n_closed, n_learned;
+
+static void closed(void *arg, uint64_t file)
+{
+    (void)arg;
+    last_closed = file;
+    n_closed++;
+}
+
+static void learned(void *arg, struct bh_remote_process *p)
+{
+    (void)arg;
+    (void)p;
+    n_learned++;
+}
+
+static const struct bh_remote_hear hear = {closed, learned};
+static struct bh_remote remote;
+
+static void begin(void)
+{
+    struct bh_err err;
+    n_closed = n_learned = 0;
+    if (bh_remote_init(&remote, &driver, &hear, NULL, &err) < 0)
+        abort();
+}
+
+/* A child that does what it is told, one byte at a time: `c`: closes fd, `d`: puts another file there, `x`: ends. */
+static pid_t child(int ends[2], int fd, int other)
+{
+    char what;
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
+        abort();
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (read(ends[1], &what, 1) == 1 && what != 'x') {
+        if (what == 'c')
+            close(fd);
+        if (what == 'd')
+            (void)dup2(other, fd);
+        (void)!write(ends[1], &what, 1);
+    }
+    _exit(0);
+}
+
+static bool tell(const int ends[2], char what)
+{
+    return write(ends[0], &what, 1) == 1 && (what == 'x' || read(ends[0], &what, 1) == 1);
+}
+
+TEST(memory_is_read_and_written_whole_or_not_at_all)
+{
+    const uint32_t me = (uint32_t)getpid();
+    char from[16] = "sixteen letters", to[16] = {0}, second[4] = "abc", back[4] = {0};
+    CHECK_EQ(bh_remote_read(me, (uintptr_t)from, to, sizeof(to)), 0);
+    CHECK_STR(to, "sixteen letters");
+    const struct bh_remote_piece pieces[] = {{(uintptr_t)to, "another  text  ", 16},
+                                             {(uintptr_t)back, second, 4}};
+    CHECK_EQ(bh_remote_write(me, pieces, 2), 0);
+    CHECK_STR(to, "another  text  ");
+    CHECK_STR(back, "abc");
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED && munmap(at + page, page) == 0);
+    CHECK_EQ(bh_remote_read(me, (uintptr_t)at + page - 8, to, sizeof(to)), -EFAULT);
+    CHECK_EQ(bh_remote_write(me, &(struct bh_remote_piece){(uintptr_t)at + page - 8, to, 16}, 1), -EFAULT);
+    CHECK_EQ(mprotect(at, page, PROT_READ), 0);
+    CHECK_EQ(bh_remote_write(me, &(struct bh_remote_piece){(uintptr_t)at, to, 16}, 1), -EFAULT);
+    CHECK_EQ(munmap(at, page), 0);
+}
+
+TEST(a_file_is_one_under_every_number_and_in_every_process)
+{
+    int p[2], ends[2];
+    struct bh_remote_file mine, again, its, other;
+    CHECK_EQ(pipe(p), 0);
+    int second = dup(p[0]);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *me = bh_remote_process(&remote, (uint32_t)getpid()),
+                             *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(me && it && me != it);
+    CHECK(bh_remote_process(&remote, (uint32_t)pid) == it);
+    CHECK_EQ(n_learned, 2);
+    CHECK_EQ(it->uid, geteuid());
+    CHECK_EQ(bh_remote_file(&remote, me, me->pid, p[0], &mine), 0);
+    CHECK_EQ(bh_remote_file(&remote, me, me->pid, second, &again), 0);
+    CHECK_EQ(bh_remote_file(&remote, it, it->pid, p[0], &its), 0);
+    CHECK_EQ(bh_remote_file(&remote, me, me->pid, p[1], &other), 0);
+    CHECK(mine.id != 0 && mine.id == again.id && mine.id == its.id && other.id != mine.id);
+    int fds[4];
+    CHECK_EQ(bh_remote_files_of(&remote, me, BH_FILE_CTL, fds, 4), 2);
+    bh_remote_release(&remote, &mine);
+    bh_remote_release(&remote, &again);
+    bh_remote_release(&remote, &its);
+    bh_remote_release(&remote, &other);
+    CHECK_EQ(bh_remote_file(&remote, me, me->pid, ends[0], &other), 0); /* somebody else's */
+    CHECK_EQ(other.id, 0);
+    bh_remote_release(&remote, &other);
+    CHECK_EQ(bh_remote_file(&remote, me, me->pid, 4000, &other), -EBADF);
+    CHECK_EQ(n_closed, 0);
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    bh_remote_fini(&remote);
+    CHECK_EQ(n_closed, 2);
+    close(p[0]);
+    close(p[1]);
+    close(second);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST(what_is_closed_or_replaced_is_let_go)
+{
+    int p[2], q[2], ends[2];
+    struct bh_remote_file f, g;
+    CHECK(pipe(p) == 0 && pipe(q) == 0);
+    pid_t pid = child(ends, p[0], q[0]);
+    begin();
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == 0);
+    bh_remote_release(&remote, &f);
+    bh_remote_sweep(&remote);
+    CHECK_EQ(n_closed, 0);
+    CHECK(tell(ends, 'd')); /* another file under the same number: seen at once */
+    CHECK_EQ(bh_remote_file(&remote, it, it->pid, p[0], &g), 0);
+    CHECK(g.id != f.id);
+    CHECK_EQ(n_closed, 1);
+    CHECK_EQ(last_closed, f.id);
+    CHECK(tell(ends, 'c'));
+    bh_remote_sweep(&remote);
+    CHECK_EQ(n_closed, 1); /* a call still holds it */
+    bh_remote_release(&remote, &g);
+    CHECK_EQ(n_closed, 2);
+    CHECK_EQ(last_closed, g.id);
+    CHECK_EQ(bh_remote_file(&remote, it, it->pid, p[0], &g), -EBADF);
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    CHECK(!bh_remote_process(&remote, (uint32_t)pid));
+    bh_remote_fini(&remote);
+    for (size_t i = 0; i < 2; i++) {
+        close(p[i]);
+        close(q[i]);
+        close(ends[i]);
+    }
+}
+
+TEST(a_process_that_is_forgotten_takes_its_files_along)
+{
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == 0);
+    bh_remote_release(&remote, &f);
+    close(p[0]);
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    /* The warden's duplicate was the last one: with it the pipe has no reader any more. */
+    bh_remote_forget(&remote, it);
+    CHECK_EQ(n_closed, 1);
+    (void)signal(SIGPIPE, SIG_IGN);
+    CHECK(write(p[1], "x", 1) < 0 && errno == EPIPE);
+    bh_remote_fini(&remote);
+    close(p[1]);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+TEST_MAIN

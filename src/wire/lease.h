@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lease.h - what a launcher and the warden of one lease say to each other.
+ *
+ * One SOCK_SEQPACKET connection, one structure a message, in this order: the launcher sends bh_lease_start with its two
+ * descriptors, the warden answers with bh_lease_answer and, when the last process of the lease is gone, with
+ * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build; the
+ * version tells when they are not.
+ */
+#ifndef BH_WIRE_LEASE_H
+#define BH_WIRE_LEASE_H
+
+#include <stdint.h>
+
+enum {
+    BH_LEASE_VERSION = 1,
+    BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
+    BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
+};
+
+enum bh_lease_fd { BH_LEASE_LISTENER, BH_LEASE_ROOT /* pidfd of the first process */, BH_LEASE_FDS };
+
+struct bh_lease_start {
+    uint32_t version, root_pid;
+    uint64_t cap_bytes; /* for each GPU */
+    uint32_t tick_ms;   /* 0: the gate's own */
+    uint32_t zero;
+};
+
+struct bh_lease_answer {
+    int32_t code; /* 0: ready; else an enum bh_code, and the text says why */
+    char text[BH_LEASE_TEXT];
+};
+
+struct bh_lease_end {
+    int32_t code; /* 0: the lease is over; else the gate could not go on, and the text says why */
+    uint32_t zero;
+    uint64_t seen, emulated, continued, refused_memory, denied, checks, killed, peak_bytes;
+    char why_killed[160]; /* "": nobody was */
+    char text[BH_LEASE_TEXT];
+};
+
+#endif
