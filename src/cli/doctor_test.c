@@ -199,7 +199,7 @@ static struct bh_doctor d;
     C("silicon.memory", GPU(1).remap_pending = NO_ANSWER, UNKNOWN, 0, "GPU 1: not all error counters")      \
     C("silicon.throttle", GPU(0).throttle = READ(1 << 2), NOTE, 0, "GPU 0 at the power cap")                \
     C("silicon.throttle", GPU(0).throttle = READ(1 | 1 << 5), ATTENTION, 0, "slowed down: too hot")         \
-    C("silicon.mig", GPU(0).mig_mode = NO_ANSWER, UNKNOWN, 0, "GPU 0: the MIG mode or its slices")           \
+    C("silicon.mig", GPU(0).mig_mode = NO_ANSWER, UNKNOWN, 0, "GPU 0: the MIG mode or its slices")          \
     C("silicon.mig", (GPU(0).mig_mode = GPU(1).mig_mode = NO_ANSWER), UNKNOWN, BH_MODE_MIG, "GPUs 0, 1")    \
     C("silicon.mig", (GPU(0).mig_mode = GPU(1).mig_mode = NOT_READ), NOTE, BH_MODE_MIG, "no GPU here")      \
     C("silicon.library", NO_GPUS(BH_DENIED), BROKEN, BH_MODE_ALL, "no NVIDIA")                              \
@@ -234,8 +234,8 @@ static struct bh_doctor d;
     C("fabric.links", (GPU(0).links = GPU(1).links = NO_ANSWER), UNKNOWN, BH_MODE_NVLINK, "GPUs 0, 1")      \
     C("fabric.links", GPU(1).links = NO_ANSWER, UNKNOWN, 0, "GPU 1: not known whether links")               \
     C("fabric.links", (GPU(0).links = GPU(1).links = NOT_READ), NONE, BH_MODE_NVLINK, "no NVLink")          \
-    C("silicon.mig", (GPU(1).instances_seen = NO_ANSWER, GPU(1).instances.n = 0), UNKNOWN, 0, "GPU 1: ")     \
-    C("fabric.state", GPU(0).fabric_error = 999, ATTENTION, 0, "GPU 0: the fabric is unhealthy")             \
+    C("silicon.mig", (GPU(1).instances_seen = NO_ANSWER, GPU(1).instances.n = 0), UNKNOWN, 0, "GPU 1: ")    \
+    C("fabric.state", GPU(0).fabric_error = 999, ATTENTION, 0, "GPU 0: the fabric is unhealthy")            \
     C("fabric.domains", GPU(1).links = NO_ANSWER, UNKNOWN, 0, "GPU 1")                                      \
     C("fabric.state", (GPU(0).fabric_state = GPU(1).fabric_state = NO_ANSWER), UNKNOWN, BH_MODE_NVLINK,     \
       "GPUs 0, 1: the fabric's state")                                                                      \

@@ -2,6 +2,7 @@
 /* Any text is any of amdgpu's files: each parser ends, and what it gives has the shape it promises. */
 #include "base/mem.h"
 #include "gpu/amd_parse.h"
+#include "gpu/gpu.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(bh_amd_modes(modes, again) && strcmp(modes, again) == 0);
     must(bh_amd_counts(text, counts) <= BH_AMD_NODES_MAX);
     int on = bh_amd_isolation(text);
-    must(on >= -1 && on <= 1);
+    must(on == -1 || on == BH_ISOLATION_OFF || on == BH_ISOLATION_UNWIPED || on == BH_ISOLATION_ON);
     free(text);
     return 0;
 }

@@ -19,7 +19,8 @@
 
 #define TENANT_CALLS(X)                                                                                      \
     X(cuInit)                                                                                                \
-    X(cuDeviceGet) X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(    \
+    X(cuDeviceGet)                                                                                           \
+    X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(                   \
         cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDriverGetVersion) X(cuGetErrorName)                 \
         X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(  \
             cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2)         \
