@@ -36,6 +36,7 @@ enum bh_sim_op {
     BH_SIM_OP_JOURNAL, /* a: 1 start, 0 stop. Only the node's owner. On stop it is written to `journal.rec` */
     BH_SIM_OP_STOP,    /* only the node's owner */
     BH_SIM_OP_WHAT, /* descriptor. Reply a: enum bh_call_file, b: GPU minor, c: managed memory mapped of it */
+    BH_SIM_OP_MAPPED, /* a: pid. Reply a: managed memory mapped of the files it opened */
     BH_SIM_OP_N_, /* in a reply: there is no room for another caller (result says so), and the connection ends */
 };
 

@@ -83,7 +83,7 @@ TEST(a_call_fails_on_request)
     sim_stop(&s);
 }
 
-/* The memory question goes through the driver: one that fails there fails here, whatever the node could show. */
+/* Memory, processes and load are asked of the driver: what fails there fails here, whatever the node could show. */
 TEST(a_failing_driver_is_not_passed_over)
 {
     struct sim s;
@@ -95,7 +95,8 @@ TEST(a_failing_driver_is_not_passed_over)
     CHECK_EQ(NV(&s, nvmlDeviceGetMemoryInfo, OUT(void), gpu, &memory), NVML_NOT_SUPPORTED);
     CHECK_EQ(NV(&s, nvmlDeviceGetComputeRunningProcesses_v3, (DEV, unsigned *, void *), gpu, &v, NULL),
              NVML_NOT_SUPPORTED);
-    CHECK_EQ(NV(&s, nvmlDeviceGetPowerUsage, OUT(unsigned), gpu, &v), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlDeviceGetPowerUsage, OUT(unsigned), gpu, &v), NVML_NOT_SUPPORTED);
+    CHECK_EQ(NV(&s, nvmlDeviceGetMinorNumber, OUT(unsigned), gpu, &v), NVML_OK);
     CHECK_EQ(sim_break("mend"), 0);
     CHECK_EQ(NV(&s, nvmlDeviceGetMemoryInfo, OUT(void), gpu, &memory), NVML_OK);
     sim_stop(&s);

@@ -89,6 +89,7 @@ enum rm_class {
     RM_CLASS_MEMORY_OS = 0x0071,
     RM_CLASS_EVENT_OS = 0x0079,
     RM_CLASS_DEVICE = 0x0080,
+    RM_CLASS_SHARED_DATA = 0x00de, /* a page of the card's own numbers, to be mapped */
     RM_CLASS_MEMORY_PHYSICAL = 0x00c2,
     RM_CLASS_MEMORY_FABRIC = 0x00f8,
     RM_CLASS_SUBDEVICE = 0x2080,
@@ -104,7 +105,10 @@ enum rm_class {
 };
 
 enum rm_command {
-    RM_CTRL_FB_GET_INFO_V2 = 0x20801303, /* pairs of index and value */
+    RM_CTRL_SHARED_DATA_POLL = 0x00de0001, /* u64, which numbers of the page to bring up to date */
+    RM_CTRL_FB_GET_INFO = 0x20801301,      /* the same as the next, with the list behind a pointer */
+    RM_CTRL_FB_GET_INFO_V2 = 0x20801303,   /* pairs of index and value */
+    RM_CTRL_PERF_USE_SAMPLES = 0x20802096,
     RM_CTRL_GPU_GET_PIDS = 0x2080018d,
     RM_CTRL_GPU_GET_PID_INFO = 0x2080018e,
     RM_CTRL_FIFO_DISABLE_CHANNELS = 0x2080110b,
@@ -135,6 +139,12 @@ struct rm_control {
 };
 struct rm_dup {
     uint32_t client, parent, object, source_client, source_object, flags, status;
+};
+struct rm_share { /* on an object or, for all that a client has, on the client itself */
+    uint32_t client, object, target, rights; /* target: by type, a client's handle or a pid */
+    uint16_t type;                           /* enum rm_share_type */
+    uint8_t action, pad; /* RM_SHARE_REVOKE, RM_SHARE_ADD; 0 replaces what was shared before */
+    uint32_t status;
 };
 struct rm_alloc_memory { /* RM_ALLOC_MEMORY, with the file descriptor behind it */
     uint32_t client, parent, object, class, flags, pad;
@@ -195,6 +205,10 @@ struct rm_fb_info {
         uint32_t index, value; /* index: enum rm_fb_index */
     } at[128];
 };
+struct rm_fb_info_list { /* params of RM_CTRL_FB_GET_INFO */
+    uint32_t count, pad;
+    uint64_t list; /* pointer to pairs */
+};
 /* Params of RM_CTRL_GPU_GET_PIDS: processes that hold an object of class `id` on this GPU. */
 struct rm_pids {
     uint32_t id_type, id, count, pids[950]; /* id_type 0: a class */
@@ -210,10 +224,42 @@ struct rm_pid_info {
     } at[200];
 };
 
+/* Params of RM_CTRL_PERF_USE_SAMPLES: who was seen on which engine, in a ring. */
+struct rm_engine_use {
+    uint32_t use, scale, pid, guest_pid; /* use: percent of percent; pid all ones: nobody */
+    char guest_name[100];
+    uint8_t pad[4];
+    uint64_t process;
+};
+struct rm_use_samples {
+    uint8_t type, pad[3];
+    uint32_t bytes, count, tracker;
+    struct {
+        uint64_t at;
+        struct rm_engine_use
+            engines[6]; /* memory, graphics and compute, encoder, decoder, JPEG, optical flow */
+    } samples[72];
+};
+
+enum rm_share_type { RM_SHARE_ALL = 1, RM_SHARE_CLIENT = 3, RM_SHARE_PID = 4, RM_SHARE_TYPES = 8 };
+enum { RM_SHARE_REVOKE = 1, RM_SHARE_ADD = 4, RM_RIGHT_DUP = 1 };
+
 enum rm_fb_index {
+    RM_FB_BAR1_SIZE = 0x05, /* the processor's window */
+    RM_FB_RAM_SIZE = 0x07,
     RM_FB_TOTAL_RAM = 0x08,
     RM_FB_HEAP_SIZE = 0x09, /* what is there less what the driver keeps for itself */
+    RM_FB_MAPPABLE_HEAP = 0x0a,
+    RM_FB_TAX = 0x10,
+    RM_FB_LARGEST_FREE = 0x12,
+    RM_FB_LARGEST_FREE_BASE = 0x13,
+    RM_FB_RESERVED_HEAP = 0x15,
     RM_FB_HEAP_FREE = 0x16,
+    RM_FB_BAR1_FREE = 0x1d,
+    RM_FB_BAR1_LARGEST_FREE = 0x1f,
+    RM_FB_USABLE_RAM = 0x20,
+    RM_FB_PROTECTED_TOTAL = 0x33,
+    RM_FB_PROTECTED_FREE = 0x34,
 };
 
 enum {
@@ -234,6 +280,8 @@ RM_SIZE(rm_free, 16);
 RM_SIZE(rm_control, 32);
 RM_AT(rm_control, status, 28);
 RM_SIZE(rm_dup, 28);
+RM_SIZE(rm_share, 24);
+RM_AT(rm_share, status, 20);
 RM_SIZE(rm_alloc_memory, 56);
 RM_AT(rm_alloc_memory, limit, 32);
 RM_AT(rm_alloc_memory, status, 40);
@@ -260,7 +308,11 @@ RM_AT(rm_device_params, va_size, 24);
 RM_SIZE(rm_partition_params, 16);
 RM_AT(rm_partition_params, gi, 8);
 RM_SIZE(rm_fb_info, 1028);
+RM_SIZE(rm_fb_info_list, 16);
 RM_SIZE(rm_pids, 3812);
+RM_SIZE(rm_engine_use, 128);
+RM_AT(rm_engine_use, process, 120);
+RM_SIZE(rm_use_samples, 55888);
 RM_SIZE(rm_pid_info, 14408);
 
 #endif

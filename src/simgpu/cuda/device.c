@@ -68,9 +68,10 @@ int cuDeviceTotalMem_v2(size_t *ret, CUdevice device)
 {
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
+    rc = rc ? rc : bh_cu_device_start(d); /* where the driver was asked */
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
-    *ret = d->total_bytes;
+    *ret = d->play.total_bytes;
     return CUDA_SUCCESS;
 }
 BH_CU_ALIAS(cuDeviceTotalMem, cuDeviceTotalMem_v2);

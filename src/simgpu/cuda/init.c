@@ -145,7 +145,6 @@ static void device_add(const struct bh_sim_gpu_view *v, const struct bh_sim_gi_v
         .gpu = v->index,
         .gi = gi ? gi->id : UINT32_MAX,
         .ci = ci ? ci->id : UINT32_MAX,
-        .total_bytes = gi ? gi->total_bytes : v->total_bytes - v->reserved_bytes,
         .sm = v->sm,
         .sm_mhz = v->sm_mhz,
         .memory_mhz = v->memory_mhz,

@@ -39,7 +39,6 @@ struct bh_cu_device {
     uint32_t gpu, gi, ci; /* gi UINT32_MAX: the whole GPU */
     char name[96], pci[16];
     uint8_t uuid[16];
-    uint64_t total_bytes;
     uint32_t sm, sm_mhz, memory_mhz, ecc, switch_group, links;
     bool ampere;
     pthread_mutex_t lock; /* of the three below */

@@ -24,13 +24,8 @@ _Static_assert(sizeof(struct shared) <= sizeof(CUipcMemHandle), "it must fit int
 /* RM_SHARE: who else may duplicate the object. */
 static int let_share(const struct bh_cu_mem *mem)
 {
-    struct {
-        uint32_t client, object, target, mask;
-        uint16_t type;
-        uint8_t action, pad;
-        uint32_t status;
-    } s = {.client = mem->client, .object = mem->handle, .mask = 1, .type = 1};
-    _Static_assert(sizeof(s) == 24, "the structure of RM_SHARE has another size");
+    struct rm_share s = {
+        .client = mem->client, .object = mem->handle, .rights = RM_RIGHT_DUP, .type = RM_SHARE_ALL};
     (void)bh_sim_ioctl(mem->fd, RM_IOC(RM_SHARE, sizeof(s)), &s);
     return bh_cu_from_status(s.status);
 }

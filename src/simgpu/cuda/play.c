@@ -301,6 +301,22 @@ static void fill_control(const struct bh_play *p, const struct bh_call *c, uint8
         const uint32_t one = 1, pid = (uint32_t)getpid();
         memcpy(params + offsetof(struct rm_pid_info, count), &one, sizeof(one));
         memcpy(params + offsetof(struct rm_pid_info, at[0].pid), &pid, sizeof(pid));
+    } else if (c->what == RM_CTRL_FB_GET_INFO_V2 && c->params == sizeof(struct rm_fb_info)) {
+        const struct rm_fb_info size = {.count = 1, .at = {{.index = RM_FB_HEAP_SIZE}}};
+        memcpy(params, &size, sizeof(size));
+    }
+}
+
+/* Answers that are kept. */
+static void keep_answer(struct bh_play *p, const struct bh_call *c, const uint8_t *params)
+{
+    const size_t id_at = p->gpu * sizeof(uint32_t);
+    uint32_t kib;
+    if ((c->what == PROBED_IDS || c->what == ATTACHED_IDS) && id_at + sizeof(uint32_t) <= c->params)
+        memcpy(&p->gpu_id, params + id_at, sizeof(p->gpu_id));
+    if (c->what == RM_CTRL_FB_GET_INFO_V2 && c->params == sizeof(struct rm_fb_info)) {
+        memcpy(&kib, params + offsetof(struct rm_fb_info, at[0].value), sizeof(kib));
+        p->total_bytes = (uint64_t)kib << 10;
     }
 }
 
@@ -316,11 +332,8 @@ static int play_control(const struct player *y, const struct bh_call *c)
                            .params = c->params ? (uint64_t)(uintptr_t)params : 0,
                            .params_size = c->params < ARG_MAX ? c->params : ARG_MAX};
     fill_control(p, c, params);
-    int rc = bh_sim_ioctl(at.fd, RM_IOC(RM_CONTROL, sizeof(k)), &k);
-    const size_t id_at = p->gpu * sizeof(uint32_t);
-    if (rc == 0 && (c->what == PROBED_IDS || c->what == ATTACHED_IDS) &&
-        id_at + sizeof(uint32_t) <= c->params)
-        memcpy(&p->gpu_id, params + id_at, sizeof(p->gpu_id));
+    if (bh_sim_ioctl(at.fd, RM_IOC(RM_CONTROL, sizeof(k)), &k) == 0 && k.status == RM_OK)
+        keep_answer(p, c, params);
     return k.status == RM_GPU_IS_LOST ? bh_cu_from_status(k.status) : 0;
 }
 

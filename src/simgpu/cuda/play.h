@@ -42,6 +42,7 @@ struct bh_play {
     const struct bh_play *base; /* what was made before it, by the process; NULL: nothing */
     uint32_t gpu, gi, ci;       /* gi UINT32_MAX: no MIG instance */
     uint32_t gpu_id;            /* the driver's own name for it, once it said so */
+    uint64_t total_bytes;       /* and how much memory there is to give out */
     bool ampere;                /* classes of that generation in place of the recorded ones */
     uint8_t uuid[16];
     uint32_t last;                         /* number of the object that was made last */

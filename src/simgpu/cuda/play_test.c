@@ -2,6 +2,7 @@
 /* play_test.c - what the library asks of a node is what the recording says it asks of a card. */
 #include "simgpu/cuda/internal.h"
 #include "simgpu/cuda/node_fixture.h"
+#include "simgpu/cuda/replay_fixture.h"
 
 #include "base/sysfile.h"
 
@@ -70,14 +71,7 @@ static bool same_as(const char *const *sections, size_t n_sections)
             const struct bh_call *b = next(&now);
             if (b && alike(a, b))
                 continue;
-            struct bh_buf text;
-            bh_buf_init(&text, 4096);
-            bh_call_write(&text, a);
-            bh_buf_str(&text, " | ");
-            if (b)
-                bh_call_write(&text, b);
-            printf("# %s: call %zu: %s\n", sections[i], n_calls, bh_buf_text(&text));
-            bh_buf_fini(&text);
+            replay_tell(sections[i], n_calls, a, b);
             return false;
         }
     }

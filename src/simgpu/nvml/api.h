@@ -77,6 +77,9 @@ void bh_nv_pci(const char *address, uint32_t device_id, struct nvml_pci_info *re
 
 /* client.c: a control call of the kernel driver on one GPU; gi BH_NV_NO_ID: on all of it. An NVML status. */
 int bh_nv_control(uint32_t gpu, uint32_t gi, uint32_t command, void *params, uint32_t n_params);
+/* Asks for the card's load (power, clocks, temperature, use) to be brought up to date, as the vendor's library does before
+ * it reads any of it; who does not get it has none of them. The call's status. */
+int bh_nv_poll(struct bh_nv_call *c);
 void bh_nv_client_close(void);
 int bh_nv_status_of_errno(int error);
 

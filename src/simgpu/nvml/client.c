@@ -14,14 +14,14 @@
 #include <unistd.h>
 
 /* Handles are the client's to choose; the GPU's number stands in the low bits. */
-enum { DEVICE = 0x5d000000, SUBDEVICE = 0x5d010000, PARTITION = 0x5d020000 };
+enum { DEVICE = 0x5d000000, SUBDEVICE = 0x5d010000, PARTITION = 0x5d020000, SHARED = 0x5d030000 };
 
 static struct {
     int fd;
     uint64_t cookie; /* of fd: the program may have closed it, and the number be another file's */
     pid_t pid;       /* who opened it: a child has a client of its own */
     uint32_t client; /* 0: none */
-    bool has_gpu[BH_NV_GPUS];
+    bool has_gpu[BH_NV_GPUS], has_shared[BH_NV_GPUS];
 } own = {.fd = -1};
 
 int bh_nv_status_of_errno(int error)
@@ -69,6 +69,7 @@ static void forget(void)
     own.fd = -1;
     own.client = 0;
     memset(own.has_gpu, 0, sizeof(own.has_gpu));
+    memset(own.has_shared, 0, sizeof(own.has_shared));
 }
 
 /* A file whose other end is gone is of no use to the next call either. */
@@ -127,10 +128,10 @@ static int add_gpu(uint32_t client, uint32_t gpu)
     return status == NVML_OK ? alloc(client, d, &s, RM_CLASS_SUBDEVICE, &number) : status;
 }
 
-static int control(uint32_t client, uint32_t gpu, uint32_t command, void *params, uint32_t n_params)
+static int control(uint32_t client, uint32_t object, uint32_t command, void *params, uint32_t n_params)
 {
     struct rm_control k = {.client = client,
-                           .object = SUBDEVICE | gpu,
+                           .object = object,
                            .command = command,
                            .params = (uint64_t)(uintptr_t)params,
                            .params_size = n_params};
@@ -149,23 +150,50 @@ static int control_in(uint32_t gpu, uint32_t gi, uint32_t command, void *params,
     if (status == NVML_OK)
         status = alloc(client, SUBDEVICE | gpu, &p, RM_CLASS_SMC_PARTITION, &partition);
     if (status == NVML_OK)
-        status = control(client, gpu, command, params, n_params);
+        status = control(client, SUBDEVICE | gpu, command, params, n_params);
     free_client(client);
     return status;
 }
 
-int bh_nv_control(uint32_t gpu, uint32_t gi, uint32_t command, void *params, uint32_t n_params)
+/* This process's own client, with its objects on the GPU. */
+static int begin(uint32_t gpu)
 {
     int status = NVML_OK;
     if (own.pid != getpid())
         forget();
-    if (gi != BH_NV_NO_ID)
-        return control_in(gpu, gi, command, params, n_params);
     if (!own.client)
         status = new_client(&own.client);
     if (status == NVML_OK && !own.has_gpu[gpu]) {
         status = add_gpu(own.client, gpu);
         own.has_gpu[gpu] = status == NVML_OK;
     }
-    return status == NVML_OK ? control(own.client, gpu, command, params, n_params) : status;
+    return status;
+}
+
+int bh_nv_control(uint32_t gpu, uint32_t gi, uint32_t command, void *params, uint32_t n_params)
+{
+    if (gi != BH_NV_NO_ID) {
+        if (own.pid != getpid())
+            forget();
+        return control_in(gpu, gi, command, params, n_params);
+    }
+    int status = begin(gpu);
+    return status == NVML_OK ? control(own.client, SUBDEVICE | gpu, command, params, n_params) : status;
+}
+
+/* The page itself is not simulated: what it would show is in the view of the node. */
+int bh_nv_poll(struct bh_nv_call *c)
+{
+    const uint32_t gpu = c->gpu->index;
+    uint64_t which = 0;
+    uint32_t shared = SHARED | gpu;
+    c->status = begin(gpu);
+    if (c->status == NVML_OK && !own.has_shared[gpu]) {
+        c->status = alloc(own.client, SUBDEVICE | gpu, &shared, RM_CLASS_SHARED_DATA, &which);
+        own.has_shared[gpu] = c->status == NVML_OK;
+    }
+    which = UINT64_MAX;
+    if (c->status == NVML_OK)
+        c->status = control(own.client, shared, RM_CTRL_SHARED_DATA_POLL, &which, sizeof(which));
+    return c->status;
 }

@@ -48,13 +48,15 @@ API(nvmlDeviceGetRemappedRows, nvml_device_t device, unsigned *corrected, unsign
 API(nvmlDeviceGetTemperature, nvml_device_t device, unsigned sensor, unsigned *celsius)
 {
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, celsius && sensor == 0);
-    return c.status == NVML_OK ? bh_nv_number(&c, c.gpu->temperature_c, celsius) : c.status;
+    return c.status == NVML_OK && bh_nv_poll(&c) == NVML_OK ? bh_nv_number(&c, c.gpu->temperature_c, celsius)
+                                                            : c.status;
 }
 
 API(nvmlDeviceGetPowerUsage, nvml_device_t device, unsigned *mw)
 {
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, mw != NULL);
-    return c.status == NVML_OK ? bh_nv_number(&c, c.gpu->power_mw, mw) : c.status;
+    return c.status == NVML_OK && bh_nv_poll(&c) == NVML_OK ? bh_nv_number(&c, c.gpu->power_mw, mw)
+                                                            : c.status;
 }
 
 API(nvmlDeviceGetEnforcedPowerLimit, nvml_device_t device, unsigned *mw)
@@ -73,7 +75,7 @@ API(nvmlDeviceGetPowerManagementLimit, nvml_device_t device, unsigned *mw)
 API(nvmlDeviceGetClockInfo, nvml_device_t device, unsigned type, unsigned *mhz)
 {
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, mhz && type <= 3);
-    if (c.status != NVML_OK)
+    if (c.status != NVML_OK || bh_nv_poll(&c) != NVML_OK)
         return c.status;
     const uint32_t clocks[] = {c.gpu->sm_mhz, c.gpu->sm_mhz, c.gpu->memory_mhz, UINT32_MAX};
     return bh_nv_number(&c, clocks[type], mhz);
@@ -85,7 +87,7 @@ API(nvmlDeviceGetUtilizationRates, nvml_device_t device, struct nvml_utilization
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, use != NULL);
     if (c.status == NVML_OK && (c.gpu->mig_on == 1 || c.gpu->util_percent == UINT32_MAX))
         c.status = NVML_NOT_SUPPORTED;
-    if (c.status == NVML_OK)
+    if (c.status == NVML_OK && bh_nv_poll(&c) == NVML_OK)
         *use = (struct nvml_utilization){c.gpu->util_percent, c.gpu->memory_util_percent};
     return c.status;
 }
@@ -93,7 +95,7 @@ API(nvmlDeviceGetUtilizationRates, nvml_device_t device, struct nvml_utilization
 static int reasons(const char *function, nvml_device_t device, unsigned long long *bits)
 {
     BH_NV_CALL c = bh_nv_enter_device(function, device, BH_NV_WHOLE, bits != NULL);
-    if (c.status == NVML_OK)
+    if (c.status == NVML_OK && bh_nv_poll(&c) == NVML_OK)
         *bits = c.gpu->throttle;
     return c.status;
 }
@@ -112,7 +114,7 @@ API(nvmlDeviceGetCurrentClocksThrottleReasons, nvml_device_t device, unsigned lo
 API(nvmlDeviceGetPerformanceState, nvml_device_t device, unsigned *state)
 {
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, state != NULL);
-    if (c.status == NVML_OK)
+    if (c.status == NVML_OK && bh_nv_poll(&c) == NVML_OK)
         *state = 0;
     return c.status;
 }

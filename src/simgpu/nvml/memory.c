@@ -73,16 +73,16 @@ struct bar1 {
     uint64_t total, free, used;
 };
 
-/* The window through which the processor sees the card: the next power of two above its memory, a little used. */
+/* The window through which the processor sees the card. */
 API(nvmlDeviceGetBAR1MemoryInfo, nvml_device_t device, struct bar1 *bar1)
 {
-    enum { USED = 2 << 20 };
     BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, bar1 != NULL);
-    uint64_t size = UINT64_C(1) << 28;
+    struct rm_fb_info q = {.count = 2, .at = {{.index = RM_FB_BAR1_SIZE}, {.index = RM_FB_BAR1_FREE}}};
+    if (c.status == NVML_OK)
+        c.status = bh_nv_control(c.gpu->index, BH_NV_NO_ID, RM_CTRL_FB_GET_INFO_V2, &q, sizeof(q));
     if (c.status != NVML_OK)
         return c.status;
-    while (size < c.gpu->total_bytes)
-        size *= 2;
-    *bar1 = (struct bar1){size, size - USED, USED};
+    const uint64_t total = (uint64_t)q.at[0].value << 10, left = (uint64_t)q.at[1].value << 10;
+    *bar1 = (struct bar1){total, left, total - left};
     return NVML_OK;
 }

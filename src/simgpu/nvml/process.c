@@ -2,7 +2,8 @@
 /*
  * process.c - who uses a GPU, how much memory each has and how busy each keeps it.
  *
- * Who and how much is asked of the kernel driver; of what kind a process is and its GPU time stand in the node's view.
+ * Who and how much is asked of the kernel driver, and who was seen running; of what kind a process is and its GPU time
+ * stand in the node's view.
  */
 #include "gpu/abi/rm.h"
 #include "simgpu/drv.h"
@@ -150,14 +151,41 @@ static uint64_t now_us(void)
     return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+/* Processes of the node's view whom the kernel driver names too: nobody is told of others. */
+static const struct bh_sim_process_view *shown[BH_SIM_VIEW_PROCESSES]; /* of the call that holds the lock */
+
+static bool is_named(const struct rm_use_samples *s, uint32_t pid)
+{
+    for (size_t i = 0; i < BH_COUNT_OF(s->samples); i++)
+        for (size_t e = 0; s->samples[i].at && e < BH_COUNT_OF(s->samples[i].engines); e++)
+            if (s->samples[i].engines[e].pid == pid)
+                return true;
+    return false;
+}
+
+static int who(const struct bh_nv_call *c, unsigned *count)
+{
+    static struct rm_use_samples q;
+    q = (struct rm_use_samples){.bytes = sizeof(q.samples)};
+    *count = 0;
+    int status = bh_nv_control(c->gpu->index, BH_NV_NO_ID, RM_CTRL_PERF_USE_SAMPLES, &q, sizeof(q));
+    for (uint32_t i = 0; status == NVML_OK && i < c->gpu->n_processes && i < BH_SIM_VIEW_PROCESSES; i++)
+        if (is_named(&q, c->gpu->processes[i].pid))
+            shown[(*count)++] = &c->gpu->processes[i];
+    return status;
+}
+
 /* Room for all there are, or how many that is. No process: not found. */
 static int fits(const struct bh_nv_call *c, unsigned *count, bool has_list)
 {
-    unsigned room = *count;
-    if (c->gpu->n_processes == 0)
+    unsigned room = *count, n;
+    int status = who(c, &n);
+    if (status != NVML_OK)
+        return status;
+    if (n == 0)
         return NVML_NOT_FOUND;
-    *count = c->gpu->n_processes;
-    return !has_list || room < c->gpu->n_processes ? (int)NVML_INSUFFICIENT_SIZE : (int)NVML_OK;
+    *count = n;
+    return !has_list || room < n ? (int)NVML_INSUFFICIENT_SIZE : (int)NVML_OK;
 }
 
 API(nvmlDeviceGetProcessUtilization, nvml_device_t device, struct nvml_process_sample *samples,
@@ -175,7 +203,7 @@ API(nvmlDeviceGetProcessUtilization, nvml_device_t device, struct nvml_process_s
         return c.status;
     for (uint32_t i = 0; i < *count; i++)
         samples[i] = (struct nvml_process_sample){
-            .pid = c.gpu->processes[i].pid, .timestamp_us = at, .sm = percent(c.gpu, &c.gpu->processes[i])};
+            .pid = shown[i]->pid, .timestamp_us = at, .sm = percent(c.gpu, shown[i])};
     remember(c.gpu);
     return NVML_OK;
 }
@@ -196,7 +224,7 @@ API(nvmlDeviceGetProcessesUtilizationInfo, nvml_device_t device, struct nvml_pro
         return c.status;
     for (uint32_t i = 0; i < use->count; i++)
         use->list[i] = (struct nvml_process_use){
-            .timestamp_us = at, .pid = c.gpu->processes[i].pid, .sm = percent(c.gpu, &c.gpu->processes[i])};
+            .timestamp_us = at, .pid = shown[i]->pid, .sm = percent(c.gpu, shown[i])};
     remember(c.gpu);
     return NVML_OK;
 }

@@ -429,43 +429,37 @@ int bh_simrm_heap(struct sim_call *c, void *arg, size_t n)
 
 /* --- handing on --- */
 
-enum { SHARE_ALL = 1, SHARE_CLIENT = 3, SHARE_PID = 4, SHARE_TYPES = 8, SHARE_REVOKE = 1 };
-
-struct share {
-    uint32_t client, object, target, mask;
-    uint16_t type;
-    uint8_t action, pad;
-    uint32_t status;
-};
-_Static_assert(sizeof(struct share) == 24, "the structure of RM_SHARE has another size");
-
 int bh_simrm_share(struct sim_call *c, void *arg, size_t n)
 {
-    struct share s;
+    struct rm_share s;
     (void)n;
     memcpy(&s, arg, sizeof(s));
     c->client = bh_simrm_client(c->rm, c->file, s.client);
     struct sim_object *o = c->client ? bh_simrm_object(c->rm, c->client, s.object) : NULL;
     if (!o)
         return c->client ? RM_OBJECT_NOT_FOUND : RM_INVALID_CLIENT;
-    if (s.type >= SHARE_TYPES)
+    if (s.type >= RM_SHARE_TYPES)
         return RM_INVALID_ARGUMENT;
-    o->share = s.action & SHARE_REVOKE ? 0 : s.type;
+    o->share = s.action & RM_SHARE_REVOKE ? 0 : s.type;
     o->share_with = s.target;
     return RM_OK;
 }
 
+static bool is_shared(const struct sim_call *c, const struct sim_object *o)
+{
+    return o->share == RM_SHARE_ALL || (o->share == RM_SHARE_CLIENT && o->share_with == c->client->handle) ||
+           (o->share == RM_SHARE_PID && o->share_with == c->client->pid);
+}
+
 /*
- * Who may duplicate somebody's object: its own process, a process of the same user (the driver's default), whoever
- * the owner named with RM_SHARE, and root.
+ * Who may duplicate somebody's object: its own process, and whoever the owner named with RM_SHARE, for the object or
+ * for the whole client. Being the same user is not enough, nor is being root (measured on 580).
  */
 static bool may_dup(const struct sim_call *c, const struct sim_object *source)
 {
     const struct sim_client *owner = source->client;
-    return owner == c->client || bh_simrm_may_use(c->file, owner) || c->who->admin ||
-           owner->uid == c->client->uid || source->share == SHARE_ALL ||
-           (source->share == SHARE_CLIENT && source->share_with == c->client->handle) ||
-           (source->share == SHARE_PID && source->share_with == c->client->pid);
+    return owner == c->client || bh_simrm_may_use(c->file, owner) || owner->pid == c->client->pid ||
+           is_shared(c, source) || is_shared(c, owner->root);
 }
 
 static uint32_t dup_object(struct sim_call *c, struct rm_dup *d)

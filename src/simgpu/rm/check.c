@@ -175,6 +175,8 @@ static bool check_block(struct check *k, const struct sim_block *b, uint32_t map
         struct sim_account *a = &k->accounts[o->account->slot];
         if (o->block != b || o->ref_prev != last)
             return no(k, "the holders of memory at %" PRIx64 " are torn", b->base);
+        if (!bh_simrm_block_counts(b))
+            continue;
         uint64_t *where = o != b->first               ? &a->duped_bytes
                           : b->n_refs + b->n_maps > 1 ? &a->owned_bytes
                                                       : &a->private_bytes;
@@ -188,7 +190,7 @@ static bool check_block(struct check *k, const struct sim_block *b, uint32_t map
         return no(k, "memory at %" PRIx64 " is not its place's", b->base);
     struct tally *t = tally_of(k, b->place);
     t->bytes += b->bytes;
-    t->unowned += b->first ? 0 : b->bytes;
+    t->unowned += bh_simrm_block_counts(b) ? 0 : b->bytes;
     t->pins++;
     return true;
 }

@@ -89,27 +89,40 @@ static uint32_t uuid(struct sim_call *c)
 
 /* --- memory --- */
 
+enum { WINDOW_LEAST_KIB = 1 << 18, WINDOW_USED_KIB = 2 << 10 };
+
 static uint32_t kib(uint64_t bytes)
 {
     return (uint32_t)(bytes >> 10);
 }
 
-/* More indices than enum rm_fb_index names; the rest is 0. */
+/* The processor's window: the next power of two above the card's memory. */
+static uint32_t window(const struct bh_sim_gpu *g)
+{
+    uint32_t size = WINDOW_LEAST_KIB;
+    while (size < kib(g->total_bytes) && size <= UINT32_MAX / 2)
+        size *= 2;
+    return size;
+}
+
+/* What is not counted here is 0. */
 static uint32_t fb_value(const struct bh_sim_gpu *g, const struct sim_place *p, uint32_t index)
 {
     uint64_t total = p && p->instance ? p->memory.total_bytes : g->total_bytes;
     switch (index) {
-    case 0x05: /* what the bus window shows of it */
-    case 0x1d:
-    case 0x1f:
-    case 0x07: /* another name of it */
+    case RM_FB_BAR1_SIZE:
+        return window(g);
+    case RM_FB_BAR1_FREE: /* a little of it is always used */
+    case RM_FB_BAR1_LARGEST_FREE:
+        return window(g) - WINDOW_USED_KIB;
+    case RM_FB_RAM_SIZE:
     case RM_FB_TOTAL_RAM:
         return kib(total);
-    case 0x0a: /* two more names of what can be allocated */
-    case 0x20:
+    case RM_FB_MAPPABLE_HEAP:
+    case RM_FB_USABLE_RAM:
     case RM_FB_HEAP_SIZE:
         return p ? kib(p->memory.total_bytes) : 0;
-    case 0x12: /* the largest piece that is free */
+    case RM_FB_LARGEST_FREE:
         return p ? kib(bh_extents_largest(&p->memory)) : 0;
     case RM_FB_HEAP_FREE:
         return p ? kib(p->memory.free_bytes) : 0;
@@ -187,6 +200,31 @@ static uint32_t pid_info(struct sim_call *c)
     }
     bh_idmap_fini(&rows);
     memcpy(c->params, &p, sizeof(p));
+    return RM_OK;
+}
+
+/* Who uses the card, one a sample: first on the engine that computes, then, when all samples have one, on the memory's.
+ * How much is not made up here. */
+static uint32_t use_samples(struct sim_call *c)
+{
+    enum { MEMORY, COMPUTE };
+    struct rm_use_samples s = {.bytes = sizeof(s.samples)};
+    uint32_t n = 0;
+    s.type = c->params[0];
+    for (size_t i = 0; i < BH_COUNT_OF(s.samples); i++)
+        for (size_t e = 0; e < BH_COUNT_OF(s.samples[i].engines); e++)
+            s.samples[i].engines[e].pid = s.samples[i].engines[e].guest_pid = SIM_NONE;
+    const struct sim_account *a = c->rm->gpus[c->object->gpu].accounts;
+    for (; a && n < 2 * BH_COUNT_OF(s.samples); a = a->next) {
+        const size_t at = n % BH_COUNT_OF(s.samples);
+        if (!bh_simrm_is_shown(a))
+            continue;
+        s.samples[at].at = c->rm->now_ns / 1000 + 1; /* 0 would be an empty place */
+        s.samples[at].engines[n++ < BH_COUNT_OF(s.samples) ? COMPUTE : MEMORY].pid = a->pid;
+    }
+    s.count = n < BH_COUNT_OF(s.samples) ? n : (uint32_t)BH_COUNT_OF(s.samples);
+    s.tracker = s.count % BH_COUNT_OF(s.samples);
+    memcpy(c->params, &s, sizeof(s));
     return RM_OK;
 }
 

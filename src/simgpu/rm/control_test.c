@@ -95,6 +95,43 @@ TEST(processes_are_listed_once)
     bh_sim_rm_free(rm);
 }
 
+TEST(samples_name_who_uses_the_card)
+{
+    enum { MEMORY, COMPUTE };
+    static struct rm_use_samples s;
+    struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+    struct fx_tenant a, looks;
+    uint32_t group = 0, channel = 0;
+    CHECK_EQ(fx_tenant(rm, &fx_user, 0, &a), RM_OK);
+    CHECK_EQ(fx_tenant(rm, &fx_other, 0, &looks), RM_OK);
+    CHECK_EQ(control(rm, &looks, looks.subdevice, RM_CTRL_PERF_USE_SAMPLES, &s, sizeof(s)), RM_OK);
+    CHECK_EQ(s.count, 0);
+    CHECK_EQ(s.samples[0].engines[COMPUTE].pid, UINT32_MAX);
+    CHECK_EQ(fx_channel(rm, &a, &group, &channel), RM_OK);
+    CHECK_EQ(control(rm, &looks, looks.subdevice, RM_CTRL_PERF_USE_SAMPLES, &s, sizeof(s)), RM_OK);
+    CHECK_EQ(s.count, 1);
+    CHECK_EQ(s.samples[0].engines[COMPUTE].pid, 100);
+    CHECK_EQ(s.samples[0].engines[MEMORY].pid, UINT32_MAX);
+    CHECK(s.samples[0].at != 0 && s.samples[1].at == 0);
+    CHECK_EQ(s.bytes, sizeof(s.samples));
+    bh_sim_rm_free(rm);
+}
+
+TEST(the_window_is_a_power_of_two_and_nearly_free)
+{
+    struct bh_sim_rm *rm = fx_new("H100-80GB", 1);
+    struct fx_tenant t;
+    struct rm_fb_info f = {
+        .count = 3,
+        .at = {{.index = RM_FB_BAR1_SIZE}, {.index = RM_FB_BAR1_FREE}, {.index = RM_FB_TOTAL_RAM}}};
+    CHECK_EQ(fx_tenant(rm, &fx_user, 0, &t), RM_OK);
+    CHECK_EQ(control(rm, &t, t.subdevice, RM_CTRL_FB_GET_INFO_V2, &f, sizeof(f)), RM_OK);
+    const uint32_t size = f.at[0].value;
+    CHECK(size >= f.at[2].value && (size & (size - 1)) == 0);
+    CHECK(f.at[1].value < size && size - f.at[1].value < 4096);
+    bh_sim_rm_free(rm);
+}
+
 TEST(slices_are_set_and_read)
 {
     struct bh_sim_rm *rm = fx_new("H100-80GB", 1);

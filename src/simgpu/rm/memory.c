@@ -50,7 +50,7 @@ static void block_drop(struct bh_sim_rm *rm, struct sim_block *b)
 static void owner_count(struct sim_block *b, bool add)
 {
     uint64_t by = add ? b->bytes : -b->bytes; /* unsigned arithmetic wraps back */
-    if (!b->first)
+    if (!bh_simrm_block_counts(b))
         b->place->unowned_bytes += by;
     else if (b->n_refs + b->n_maps > 1)
         b->first->account->owned_bytes += by;

@@ -46,6 +46,8 @@ struct bh_sim_what {
     uint64_t managed_bytes;
 };
 int bh_sim_rm_what(const struct bh_sim_rm *rm, uint32_t file, struct bh_sim_what *ret); /* or -EBADF */
+/* Managed memory mapped of all files that a process opened. */
+uint64_t bh_sim_rm_mapped(const struct bh_sim_rm *rm, uint32_t pid);
 
 /*
  * One ioctl. arg: the structure, in and out. params: the bytes its embedded pointer names, in and out (NULL: none).

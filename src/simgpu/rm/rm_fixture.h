@@ -98,6 +98,20 @@ static inline uint32_t fx_dup(struct bh_sim_rm *rm, uint32_t file, const struct 
     return rc < 0 ? (uint32_t)rc : d.status;
 }
 
+/* object: the client itself for all it has. */
+static inline uint32_t fx_share(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_caller *who,
+                                uint32_t client, uint32_t object, uint32_t with, uint8_t action)
+{
+    struct rm_share s = {.client = client,
+                         .object = object,
+                         .target = with,
+                         .rights = RM_RIGHT_DUP,
+                         .type = RM_SHARE_CLIENT,
+                         .action = action};
+    int rc = bh_sim_rm_ioctl(rm, file, who, RM_IOC(RM_SHARE, sizeof(s)), &s, sizeof(s), NULL, 0);
+    return rc < 0 ? (uint32_t)rc : s.status;
+}
+
 /* A process with a client, a device and a subdevice on one card. */
 struct fx_tenant {
     const struct bh_sim_caller *who;

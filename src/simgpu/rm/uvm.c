@@ -10,6 +10,7 @@
 #include "simgpu/rm/state.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 #define ADDRESSES (UINT64_C(1) << 57)
 
@@ -77,6 +78,8 @@ int bh_sim_rm_map(struct bh_sim_rm *rm, uint32_t file, const struct bh_sim_calle
         return -EBADF;
     if (map->length == 0 || f->kind > BH_FILE_UVM)
         rc = -EINVAL;
+    else if (f->kind == BH_FILE_UVM && (map->flags & MAP_TYPE) == MAP_PRIVATE)
+        rc = -EINVAL; /* the UVM file takes shared mappings only */
     else if (f->kind == BH_FILE_UVM && !f->uvm_ready)
         rc = -EBADFD;
     else if (map->length > ADDRESSES || !(r = range_new(rm, f, map->length)))
@@ -123,15 +126,29 @@ int bh_sim_rm_touch(struct bh_sim_rm *rm, uint32_t file, uint64_t range, uint32_
     return 0;
 }
 
+static uint64_t mapped_of(const struct sim_file *f)
+{
+    uint64_t bytes = 0;
+    for (const struct sim_range *r = f->ranges; r; r = r->next)
+        bytes += r->managed ? r->bytes : 0;
+    return bytes;
+}
+
 int bh_sim_rm_what(const struct bh_sim_rm *rm, uint32_t file, struct bh_sim_what *ret)
 {
     const struct sim_file *f = bh_simrm_file(rm, file);
     if (!f)
         return -EBADF;
-    *ret = (struct bh_sim_what){.kind = f->kind, .minor = f->minor};
-    for (const struct sim_range *r = f->ranges; r; r = r->next)
-        ret->managed_bytes += r->managed ? r->bytes : 0;
+    *ret = (struct bh_sim_what){.kind = f->kind, .minor = f->minor, .managed_bytes = mapped_of(f)};
     return 0;
+}
+
+uint64_t bh_sim_rm_mapped(const struct bh_sim_rm *rm, uint32_t pid)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < rm->files.n; i++)
+        bytes += rm->files.at[i] && rm->files.at[i]->pid == pid ? mapped_of(rm->files.at[i]) : 0;
+    return bytes;
 }
 
 /* --- calls --- */

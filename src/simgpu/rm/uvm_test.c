@@ -53,6 +53,8 @@ TEST(managed_memory_counts_when_touched_and_for_nobody)
     CHECK_EQ(what.kind, BH_FILE_UVM);
     CHECK_EQ(what.managed_bytes, 3 * BH_MIB);
     CHECK_EQ(bh_sim_rm_what(rm, file + 100, &what), -EBADF);
+    CHECK_EQ(bh_sim_rm_mapped(rm, fx_user.pid), what.managed_bytes);
+    CHECK_EQ(bh_sim_rm_mapped(rm, fx_other.pid), 0);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 1), -EINVAL); /* not registered */
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), 0);
     CHECK_EQ(bh_sim_rm_touch(rm, file, range, 0), 0);

@@ -40,7 +40,7 @@ static uint32_t utilization(const struct bh_sim_rm *rm, const struct sim_gpu *s)
 }
 
 /* Whoever has memory or channels here; a program that only looks has neither and is not shown. */
-static bool is_shown(const struct sim_account *a)
+bool bh_simrm_is_shown(const struct sim_account *a)
 {
     return a->private_bytes || a->owned_bytes || a->duped_bytes || a->n_channels;
 }
@@ -49,7 +49,7 @@ static void show_processes(const struct sim_gpu *s, struct bh_sim_gpu_view *v)
 {
     for (const struct sim_account *a = s->accounts; a && v->n_processes < BH_SIM_VIEW_PROCESSES;
          a = a->next) {
-        if (!is_shown(a))
+        if (!bh_simrm_is_shown(a))
             continue;
         uint64_t busy_ns = a->gone_busy_ns;
         for (const struct sim_object *o = a->groups; o; o = o->group_next)

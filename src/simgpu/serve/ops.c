@@ -264,6 +264,13 @@ static int do_journal(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_
     return 0;
 }
 
+static int do_mapped(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
+{
+    (void)c;
+    r->msg->a = bh_sim_rm_mapped(s->rm, (uint32_t)r->msg->a);
+    return 0;
+}
+
 static int do_what(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
     struct bh_sim_what what;
@@ -313,6 +320,7 @@ static const struct op {
     [BH_SIM_OP_JOURNAL] = {do_journal, .owner = true},
     [BH_SIM_OP_STOP] = {do_stop, .owner = true},
     [BH_SIM_OP_WHAT] = {do_what, .file = true},
+    [BH_SIM_OP_MAPPED] = {.fn = do_mapped},
 };
 
 static int check(const struct op *op, const struct bh_sim_conn *c, const struct bh_sim_request *r)
