@@ -10,42 +10,97 @@
  * Refused with ENOSYS, so that programs fall back: io_uring, and calls of another architecture. Refused with EPERM: what
  * writes into, or takes from, another process. A tenant may install filters of its own behind this one; its own listener
  * gets EBUSY from the kernel, which allows one in a chain.
+ *
+ * The program for AArch64 is built from the same rules and has been run in a test's interpreter only.
  */
 #include "host/filter.h"
 
 #include "base/mem.h"
 #include "gpu/abi/rm.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifdef __x86_64__
-
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV /* 5.19 */
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-enum { X32 = 0x40000000 };
+/* ---- the rules ---- */
+
+const char *const bh_filter_call_names[BH_FILTER_CALLS] = {
+    [BH_CALL_IOCTL] = "ioctl",
+    [BH_CALL_MMAP] = "mmap",
+    [BH_CALL_IO_URING_SETUP] = "io_uring_setup",
+    [BH_CALL_IO_URING_ENTER] = "io_uring_enter",
+    [BH_CALL_IO_URING_REGISTER] = "io_uring_register",
+    [BH_CALL_PTRACE] = "ptrace",
+    [BH_CALL_PIDFD_GETFD] = "pidfd_getfd",
+    [BH_CALL_PROCESS_VM_WRITEV] = "process_vm_writev",
+    [BH_CALL_PROCESS_MADVISE] = "process_madvise",
+};
 
 /* The driver looks at these eight bits of a command and at nothing else of it, so neither does the filter. */
-static const uint8_t gated[] = {RM_ALLOC_MEMORY, RM_ALLOC_OBJECT,     RM_FREE,    RM_ALLOC,
-                                RM_DUP_OBJECT,   RM_VID_HEAP_CONTROL, RM_XFER_CMD};
+#define GATED(nr) {.call = BH_CALL_IOCTL, .arg = 1, .mask = UINT8_MAX, .value = (nr)}
 
-static const struct {
-    uint32_t nr;
-    int error;
-} refused[] = {
-    {SYS_io_uring_setup, ENOSYS}, {SYS_io_uring_enter, ENOSYS}, {SYS_io_uring_register, ENOSYS},
-    {SYS_ptrace, EPERM},          {SYS_pidfd_getfd, EPERM},     {SYS_process_vm_writev, EPERM},
-    {SYS_process_madvise, EPERM},
+static const struct bh_filter_rule rules[] = {
+    GATED(RM_ALLOC_MEMORY),
+    GATED(RM_ALLOC_OBJECT),
+    GATED(RM_FREE),
+    GATED(RM_ALLOC),
+    GATED(RM_DUP_OBJECT),
+    GATED(RM_VID_HEAP_CONTROL),
+    GATED(RM_XFER_CMD),
+    {.call = BH_CALL_IOCTL, .flags = BH_FILTER_CONTROLS, .arg = 1, .mask = UINT8_MAX, .value = RM_CONTROL},
+    /* MAP_SHARED_VALIDATE has MAP_SHARED's bit; what the kernel does not know among the types it refuses itself. */
+    {.call = BH_CALL_MMAP, .arg = 3, .mask = MAP_SHARED | MAP_ANONYMOUS, .value = MAP_SHARED},
+    {.call = BH_CALL_IO_URING_SETUP, .error = ENOSYS},
+    {.call = BH_CALL_IO_URING_ENTER, .error = ENOSYS},
+    {.call = BH_CALL_IO_URING_REGISTER, .error = ENOSYS},
+    {.call = BH_CALL_PTRACE, .error = EPERM},
+    {.call = BH_CALL_PIDFD_GETFD, .error = EPERM},
+    {.call = BH_CALL_PROCESS_VM_WRITEV, .error = EPERM},
+    {.call = BH_CALL_PROCESS_MADVISE, .error = EPERM},
 };
+
+size_t bh_filter_rules(const struct bh_filter_rule **ret)
+{
+    *ret = rules;
+    return BH_COUNT_OF(rules);
+}
+
+/* ---- architectures ---- */
+
+const struct bh_filter_arch bh_filter_archs[BH_FILTER_MACHINES] = {
+    [BH_MACHINE_X86_64] = {.name = "x86-64",
+                           .scmp = "SCMP_ARCH_X86_64",
+                           .audit = AUDIT_ARCH_X86_64,
+                           .foreign_bit = 0x40000000,
+                           .nr = {16, 9, 425, 426, 427, 101, 438, 311, 440}},
+    [BH_MACHINE_AARCH64] = {.name = "AArch64",
+                            .scmp = "SCMP_ARCH_AARCH64",
+                            .audit = AUDIT_ARCH_AARCH64,
+                            .nr = {29, 222, 425, 426, 427, 117, 438, 271, 440}},
+};
+
+const struct bh_filter_arch *bh_filter_here(void)
+{
+#if defined(__x86_64__) && !defined(__ILP32__)
+    return &bh_filter_archs[BH_MACHINE_X86_64];
+#elif defined(__aarch64__) && !defined(__AARCH64EB__) && !defined(__ILP32__)
+    return &bh_filter_archs[BH_MACHINE_AARCH64];
+#else
+    return NULL;
+#endif
+}
+
+/* ---- the program ---- */
 
 struct program {
     struct sock_filter *at;
@@ -54,6 +109,7 @@ struct program {
 
 static void add(struct program *p, uint16_t code, uint32_t k, uint8_t yes, uint8_t no)
 {
+    assert(p->n < BH_FILTER_MAX);
     p->at[p->n++] = (struct sock_filter){code, yes, no, k};
 }
 
@@ -74,56 +130,61 @@ static void give_if(struct program *p, uint16_t test, uint32_t k, uint32_t actio
     give(p, action);
 }
 
-/* The lower half of an argument: x86-64 has it first. */
-static void load_arg(struct program *p, size_t i)
+static uint32_t verdict(const struct bh_filter_rule *r)
 {
-    load(p, offsetof(struct seccomp_data, args) + i * sizeof(uint64_t));
+    return r->error ? SECCOMP_RET_ERRNO | (uint32_t)r->error : SECCOMP_RET_USER_NOTIF;
 }
 
-static void judge_ioctl(struct program *p)
+/* One rule, with the argument loaded and masked as the rule before it (NULL: none) left it. */
+static void judge(struct program *p, const struct bh_filter_rule *r, const struct bh_filter_rule *before)
 {
-    load_arg(p, 1);
-    add(p, BPF_ALU | BPF_AND | BPF_K, UINT8_MAX, 0, 0);
-    for (size_t i = 0; i < BH_COUNT_OF(gated); i++)
-        give_if(p, BPF_JEQ, gated[i], SECCOMP_RET_USER_NOTIF);
-    give(p, SECCOMP_RET_ALLOW);
+    if (!r->mask) {
+        give(p, verdict(r));
+        return;
+    }
+    if (!before || before->arg != r->arg || before->mask != r->mask) {
+        load(p, offsetof(struct seccomp_data, args) + r->arg * sizeof(uint64_t));
+        add(p, BPF_ALU | BPF_AND | BPF_K, r->mask, 0, 0);
+    }
+    give_if(p, BPF_JEQ, r->value, verdict(r));
 }
 
-/* MAP_SHARED_VALIDATE has MAP_SHARED's bit; what the kernel does not know among the types it refuses itself. */
-static void judge_mmap(struct program *p)
+/* All rules of one call: entered only with its number loaded, and always ends in a verdict. Returns where the next begin. */
+static size_t judge_call(struct program *p, const struct bh_filter_arch *arch, unsigned flags, size_t first)
 {
-    load_arg(p, 4);
-    give_if(p, BPF_JEQ, UINT32_MAX, SECCOMP_RET_ALLOW);
-    load_arg(p, 3);
-    give_if(p, BPF_JSET, MAP_ANONYMOUS, SECCOMP_RET_ALLOW);
-    give_if(p, BPF_JSET, MAP_SHARED, SECCOMP_RET_USER_NOTIF);
-    give(p, SECCOMP_RET_ALLOW);
-}
-
-/* A part that is entered only with this number loaded, and that always ends in a verdict. */
-static void for_number(struct program *p, uint32_t nr, void (*judge)(struct program *p))
-{
+    const struct bh_filter_rule *before = NULL;
     const size_t jump = p->n;
-    add(p, BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 0);
-    judge(p);
+    size_t i = first;
+    add(p, BPF_JMP | BPF_JEQ | BPF_K, arch->nr[rules[first].call], 0, 0);
+    for (; i < BH_COUNT_OF(rules) && rules[i].call == rules[first].call; i++) {
+        if ((rules[i].flags & flags) != rules[i].flags)
+            continue;
+        judge(p, &rules[i], before);
+        before = &rules[i];
+    }
+    if (!before || before->mask)
+        give(p, SECCOMP_RET_ALLOW);
     p->at[jump].jf = (uint8_t)(p->n - jump - 1);
+    return i;
 }
 
-size_t bh_filter_build(struct sock_filter ret[BH_FILTER_MAX])
+size_t bh_filter_build(const struct bh_filter_arch *arch, unsigned flags,
+                       struct sock_filter ret[BH_FILTER_MAX])
 {
     struct program p = {ret, 0};
     load(&p, offsetof(struct seccomp_data, arch));
-    add(&p, BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 1, 0);
+    add(&p, BPF_JMP | BPF_JEQ | BPF_K, arch->audit, 1, 0);
     give(&p, SECCOMP_RET_ERRNO | ENOSYS);
     load(&p, offsetof(struct seccomp_data, nr));
-    give_if(&p, BPF_JSET, X32, SECCOMP_RET_ERRNO | ENOSYS);
-    for_number(&p, SYS_ioctl, judge_ioctl);
-    for_number(&p, SYS_mmap, judge_mmap);
-    for (size_t i = 0; i < BH_COUNT_OF(refused); i++)
-        give_if(&p, BPF_JEQ, refused[i].nr, SECCOMP_RET_ERRNO | (uint32_t)refused[i].error);
+    if (arch->foreign_bit)
+        give_if(&p, BPF_JSET, arch->foreign_bit, SECCOMP_RET_ERRNO | ENOSYS);
+    for (size_t i = 0; i < BH_COUNT_OF(rules);)
+        i = judge_call(&p, arch, flags, i);
     give(&p, SECCOMP_RET_ALLOW);
     return p.n;
 }
+
+/* ---- in the kernel ---- */
 
 static int say_refused(int error, struct bh_err *err)
 {
@@ -147,20 +208,25 @@ static int say_refused(int error, struct bh_err *err)
     }
 }
 
-int bh_filter_install(int *ret_listener, struct bh_err *err)
+int bh_filter_install(unsigned flags, int *ret_listener, struct bh_err *err)
 {
+    const struct bh_filter_arch *arch = bh_filter_here();
     struct sock_filter filter[BH_FILTER_MAX];
-    struct sock_fprog program = {.len = (unsigned short)bh_filter_build(filter), .filter = filter};
     /* Killable: a signal cannot take a call back that the gate has begun to carry out. */
-    static const unsigned long flags[] = {SECCOMP_FILTER_FLAG_NEW_LISTENER |
-                                              SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
-                                          SECCOMP_FILTER_FLAG_NEW_LISTENER};
+    static const unsigned long ways[] = {SECCOMP_FILTER_FLAG_NEW_LISTENER |
+                                             SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+                                         SECCOMP_FILTER_FLAG_NEW_LISTENER};
     long fd = -1;
+    if (!arch)
+        return bh_fail(err, BH_REFUSED,
+                       "the gate knows the system calls of x86-64 and AArch64; this is another architecture");
+    struct sock_fprog program = {.len = (unsigned short)bh_filter_build(arch, flags, filter),
+                                 .filter = filter};
     /* Also for root: the rights of what runs inside can only shrink then, so the warden's stay enough. */
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
         return bh_fail(err, BH_REFUSED, "giving up new privileges: %s", strerrordesc_np(errno));
-    for (size_t i = 0; i < BH_COUNT_OF(flags) && fd < 0; i++) {
-        fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags[i], &program);
+    for (size_t i = 0; i < BH_COUNT_OF(ways) && fd < 0; i++) {
+        fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, ways[i], &program);
         if (fd < 0 && errno != EINVAL)
             break;
     }
@@ -169,20 +235,3 @@ int bh_filter_install(int *ret_listener, struct bh_err *err)
     *ret_listener = (int)fd;
     return BH_OK;
 }
-
-#else
-
-size_t bh_filter_build(struct sock_filter ret[BH_FILTER_MAX])
-{
-    (void)ret;
-    return 0;
-}
-
-int bh_filter_install(int *ret_listener, struct bh_err *err)
-{
-    (void)ret_listener;
-    return bh_fail(err, BH_REFUSED,
-                   "the gate knows the system calls of x86-64 only; this is another architecture");
-}
-
-#endif

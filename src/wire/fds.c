@@ -63,6 +63,36 @@ static void take_fds(struct msghdr *m, struct got *got)
     }
 }
 
+static const char no_room[] = "receiving from a socket: more descriptors than this process has room for";
+
+/* One recvmsg, and the descriptors out of it. */
+static ssize_t receive(int socket, void *bytes, size_t n, int how, struct got *got, int *ret_flags)
+{
+    union control control = {0};
+    struct iovec iov = {bytes, n};
+    struct msghdr m = {.msg_iov = &iov,
+                       .msg_iovlen = 1,
+                       .msg_control = control.bytes,
+                       .msg_controllen =
+                           CMSG_LEN(ROOM * sizeof(int))}; /* not SPACE: one more would fit there */
+    ssize_t came;
+    /* A reset is said once, by a side that closed without having read everything; what it sent before is behind that. */
+    do
+        came = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | how);
+    while (came < 0 && (errno == EINTR || errno == ECONNRESET));
+    got->n = 0;
+    if (came >= 0)
+        take_fds(&m, got);
+    *ret_flags = m.msg_flags;
+    return came;
+}
+
+static void drop(const struct got *got)
+{
+    for (size_t i = 0; i < got->n; i++)
+        close(got->fds[i]);
+}
+
 static int judge(ssize_t came, size_t n, int flags, const struct got *got, size_t n_fds, struct bh_err *err)
 {
     if (came < 0)
@@ -74,8 +104,7 @@ static int judge(ssize_t came, size_t n, int flags, const struct got *got, size_
     if ((size_t)came != n)
         return bh_fail(err, BH_INVALID, "receiving from a socket: %zd bytes, not %zu", came, n);
     if (flags & MSG_CTRUNC)
-        return bh_fail(err, BH_INVALID,
-                       "receiving from a socket: more descriptors than this process has room for");
+        return bh_fail(err, BH_INVALID, "%s", no_room);
     if (got->n != n_fds)
         return bh_fail(err, BH_INVALID, "receiving from a socket: %zu descriptors, not %zu", got->n, n_fds);
     return BH_OK;
@@ -83,30 +112,38 @@ static int judge(ssize_t came, size_t n, int flags, const struct got *got, size_
 
 int bh_fds_recv(int socket, void *bytes, size_t n, int *ret_fds, size_t n_fds, struct bh_err *err)
 {
-    union control control = {0};
-    struct iovec iov = {bytes, n};
-    struct msghdr m = {.msg_iov = &iov,
-                       .msg_iovlen = 1,
-                       .msg_control = control.bytes,
-                       .msg_controllen =
-                           CMSG_LEN(ROOM * sizeof(int))}; /* not SPACE: one more would fit there */
-    struct got got = {.n = 0};
-    ssize_t came;
+    struct got got;
+    int flags;
     assert(n > 0 && n_fds <= BH_FDS_MAX);
-    /* A stream may hand a message over in pieces; WAITALL joins them, and leaves other sockets as they are. A reset is
-     * said once, by a side that closed without having read everything; what it sent before is behind that. */
-    do
-        came = recvmsg(socket, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL);
-    while (came < 0 && (errno == EINTR || errno == ECONNRESET));
-    if (came >= 0)
-        take_fds(&m, &got);
-    int rc = judge(came, n, m.msg_flags, &got, n_fds, err);
+    /* A stream may hand a message over in pieces; WAITALL joins them, and leaves other sockets as they are. */
+    const ssize_t came = receive(socket, bytes, n, MSG_WAITALL, &got, &flags);
+    int rc = judge(came, n, flags, &got, n_fds, err);
     if (rc < 0) {
-        for (size_t i = 0; i < got.n; i++)
-            close(got.fds[i]);
+        drop(&got);
         return rc;
     }
     if (n_fds)
         memcpy(ret_fds, got.fds, n_fds * sizeof(int));
     return BH_OK;
+}
+
+ssize_t bh_fds_recv_some(int socket, void *bytes, size_t max, int ret_fds[BH_FDS_MAX], size_t *ret_n_fds,
+                         struct bh_err *err)
+{
+    struct got got;
+    int flags;
+    assert(max > 0);
+    const ssize_t came = receive(socket, bytes, max, MSG_DONTWAIT, &got, &flags);
+    *ret_n_fds = 0;
+    if (came < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+        return bh_fail(err, BH_BUSY, "receiving from a socket: nothing is there yet");
+    if (came < 0)
+        return bh_fail(err, BH_SYSTEM, "receiving from a socket: %s", strerrordesc_np(errno));
+    if (flags & MSG_CTRUNC || got.n > BH_FDS_MAX) {
+        drop(&got);
+        return bh_fail(err, BH_INVALID, "%s", no_room);
+    }
+    memcpy(ret_fds, got.fds, got.n * sizeof(int));
+    *ret_n_fds = got.n;
+    return came;
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { BH_FDS_MAX = 8 };
 
@@ -14,5 +15,11 @@ int bh_fds_send(int socket, const void *bytes, size_t n, const int *fds, size_t 
 /* Exactly n bytes and n_fds descriptors (close-on-exec); anything else is refused and what came is closed. */
 int bh_fds_recv(int socket, void *bytes, size_t n, int *ret_fds, size_t n_fds,
                 struct bh_err *err) BH_MUST_USE;
+/*
+ * Whatever is there, without waiting: up to max bytes, and the descriptors that came with them (close-on-exec), at most
+ * BH_FDS_MAX. How many bytes; 0: the other side has closed it. BH_BUSY: nothing is there yet.
+ */
+ssize_t bh_fds_recv_some(int socket, void *bytes, size_t max, int ret_fds[BH_FDS_MAX], size_t *ret_n_fds,
+                         struct bh_err *err) BH_MUST_USE;
 
 #endif

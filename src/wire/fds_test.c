@@ -205,4 +205,35 @@ TEST(not_a_socket)
     CHECK(close(p[0]) == 0 && close(p[1]) == 0);
 }
 
+TEST(what_is_there_is_taken_without_waiting)
+{
+    int s[2], p[2], fds[BH_FDS_MAX];
+    size_t n_fds = 9;
+    char text[8] = "";
+    struct bh_err err;
+    const int before = open_fds();
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, s) == 0 && pipe(p) == 0);
+    CHECK_EQ(bh_fds_recv_some(s[1], text, sizeof(text), fds, &n_fds, &err), BH_BUSY);
+    CHECK_EQ(n_fds, 0);
+    CHECK_EQ(bh_fds_send(s[0], "hello", 5, p, 2, NULL), 0);
+    CHECK_EQ(bh_fds_recv_some(s[1], text, sizeof(text), fds, &n_fds, &err), 5);
+    CHECK_STR(text, "hello");
+    CHECK(n_fds == 2 && same_file(fds[0], p[0]) && same_file(fds[1], p[1]));
+    CHECK(fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+    close(fds[0]);
+    close(fds[1]);
+    /* one more than there is room for: refused, and closed */
+    CHECK(send_raw(s[0], "x", 1, p[0], BH_FDS_MAX + 1));
+    CHECK_EQ(bh_fds_recv_some(s[1], text, sizeof(text), fds, &n_fds, &err), BH_INVALID);
+    CHECK_EQ(n_fds, 0);
+    CHECK(send_raw(s[0], "x", 1, p[0], 60));
+    CHECK_EQ(bh_fds_recv_some(s[1], text, sizeof(text), fds, &n_fds, &err), BH_INVALID);
+    close(s[0]);
+    CHECK_EQ(bh_fds_recv_some(s[1], text, sizeof(text), fds, &n_fds, &err), 0);
+    close(s[1]);
+    close(p[0]);
+    close(p[1]);
+    CHECK_EQ(open_fds(), before);
+}
+
 TEST_MAIN

@@ -2,7 +2,7 @@
 /*
  * lease.h - what a launcher and the warden of one lease say to each other.
  *
- * One SOCK_SEQPACKET connection, one structure a message, in this order: the launcher sends bh_lease_start with its two
+ * One SOCK_SEQPACKET connection, one structure a message, in this order: the launcher sends bh_lease_start with its three
  * descriptors, the warden answers with bh_lease_answer and, when the last process of the lease is gone, with
  * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build; the
  * version tells when they are not.
@@ -13,17 +13,31 @@
 #include <stdint.h>
 
 enum {
-    BH_LEASE_VERSION = 1,
+    BH_LEASE_VERSION = 2,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
 
-enum bh_lease_fd { BH_LEASE_LISTENER, BH_LEASE_ROOT /* pidfd of the first process */, BH_LEASE_FDS };
+enum bh_lease_fd {
+    BH_LEASE_LISTENER,
+    BH_LEASE_ROOT,    /* pidfd of the first process */
+    BH_LEASE_JOURNAL, /* memfd: what the gate knows, for the warden after this one (warden/journal.h) */
+    BH_LEASE_FDS
+};
+
+/* What the tenant is shown of the card. */
+enum bh_lease_view {
+    BH_VIEW_CARD,  /* all that the driver tells; controls are not looked at */
+    BH_VIEW_SLICE, /* its share as the whole card, and its own processes only */
+    BH_VIEW_PRIVATE, /* also nothing that tells of a neighbour's load: utilisation, power, clocks, temperature */
+};
 
 struct bh_lease_start {
     uint32_t version, root_pid;
     uint64_t cap_bytes; /* for each GPU */
     uint32_t tick_ms;   /* 0: the gate's own */
+    uint32_t view;      /* enum bh_lease_view */
+    uint32_t adopted;   /* 1: another warden served this lease before, the journal says how far it came */
     uint32_t zero;
 };
 

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oci_json_test.c - what is JSON, what is not, and what is not over yet. */
+#include "wire/oci_json.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+
+#include <string.h>
+
+/* The whole text as one value: 'y' right, 's' too short, 'n' wrong. */
+static char verdict(const char *text)
+{
+    struct bh_oci_json r;
+    bh_oci_json_init(&r, text, strlen(text));
+    if (bh_oci_json_skip(&r) && bh_oci_json_end(&r))
+        return 'y';
+    return r.is_short ? 's' : 'n';
+}
+
+TEST(values)
+{
+    static const struct {
+        const char *text;
+        char verdict;
+    } cases[] = {
+        {"{}", 'y'},
+        {" [ ] ", 'y'},
+        {"[1, -0.5e+7, 0, 10E2, true, false, null, \"x\", {\"a\": []}]\r\n\t", 'y'},
+        {"{\"a\": {\"b\": [[{}], 1]}, \"c\": \"\\u00e4\\ud83d\\ude00\\n\\/\"}", 'y'},
+        {"\"plain\"", 'y'},
+        {"", 's'},
+        {" ", 's'},
+        {"{", 's'},
+        {"[1", 's'},
+        {"[1,", 's'},
+        {"[-", 's'},
+        {"[1.", 's'},
+        {"[1e", 's'},
+        {"[tru", 's'},
+        {"{\"a", 's'},
+        {"{\"a\"", 's'},
+        {"{\"a\":", 's'},
+        {"[\"\\", 's'},
+        {"[\"\\u12", 's'},
+        {"[\"\\ud83d", 's'},
+        {"[\"\\ud83d\\ude", 's'},
+        {"]", 'n'},
+        {"[1 2]", 'n'},
+        {"[,]", 'n'},
+        {"[1,]", 'n'},
+        {"{\"a\":1,}", 'n'},
+        {"{\"a\" 1}", 'n'},
+        {"{a:1}", 'n'},
+        {"{1:1}", 'n'},
+        {"[01]", 'n'},
+        {"[+1]", 'n'},
+        {"[.5]", 'n'},
+        {"[1.e]", 'n'},
+        {"[1e+]", 'n'},
+        {"[truth]", 'n'},
+        {"[\"\\x\"]", 'n'},
+        {"[\"\\u12g4\"]", 'n'},
+        {"[\"\\ude00\"]", 'n'},
+        {"[\"\\ud83dx\"]", 'n'},
+        {"[\"\\ud83d\\u0041\"]", 'n'},
+        {"[\"a\nb\"]", 'n'},
+        {"{} {}", 'n'},
+        {"[}", 'n'},
+        {"{]", 'n'},
+        {"'a'", 'n'},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        const char got = verdict(cases[i].text);
+        if (got != cases[i].verdict)
+            printf("# %s\n", cases[i].text);
+        CHECK_EQ(got, cases[i].verdict);
+    }
+}
+
+TEST(depth_has_an_end)
+{
+    char text[256] = "";
+    memset(text, '[', BH_OCI_JSON_DEPTH_MAX);
+    memset(text + BH_OCI_JSON_DEPTH_MAX, ']', BH_OCI_JSON_DEPTH_MAX);
+    CHECK_EQ(verdict(text), 'y');
+    memset(text, '[', BH_OCI_JSON_DEPTH_MAX + 1);
+    CHECK_EQ(verdict(text), 'n');
+}
+
+TEST(a_nul_is_no_blank)
+{
+    struct bh_oci_json r;
+    bh_oci_json_init(&r, "[\0]", 3);
+    CHECK(!bh_oci_json_skip(&r) && r.wrong && !r.is_short);
+    bh_oci_json_init(&r, "\"a\0b\"", 5);
+    CHECK(!bh_oci_json_skip(&r) && r.wrong && !r.is_short);
+    char buf[8];
+    bh_oci_json_init(&r, "\"a\\u0000b\"", 10);
+    CHECK(!bh_oci_json_str(&r, buf, sizeof(buf)) && r.wrong);
+}
+
+TEST(strings_and_numbers)
+{
+    struct bh_oci_json r;
+    char buf[8], key[4];
+    uint64_t v = 1;
+    const char *text = "{\"a\": \"\\u00e4\\u20ac\", \"long key\": 18446744073709551615, \"s\": \"1234567\"}";
+    bh_oci_json_init(&r, text, strlen(text));
+    CHECK(bh_oci_json_open(&r, '{'));
+    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK_STR(key, "a");
+    CHECK_EQ(bh_oci_json_peek(&r), '"');
+    CHECK(bh_oci_json_str(&r, buf, sizeof(buf)));
+    CHECK_STR(buf, "\xc3\xa4\xe2\x82\xac");
+    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK_STR(key, "lon"); /* cut */
+    CHECK(bh_oci_json_u64(&r, &v) && v == UINT64_MAX);
+    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK(bh_oci_json_str(&r, buf, sizeof(buf)));
+    CHECK_STR(buf, "1234567");
+    CHECK(!bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK(bh_oci_json_end(&r));
+    static const char *const wrong[] = {
+        "[18446744073709551616]", "[-1]", "[1.0]", "[1e3]", "[00]", "[\"1\"]"};
+    for (size_t i = 0; i < BH_COUNT_OF(wrong); i++) {
+        bh_oci_json_init(&r, wrong[i], strlen(wrong[i]));
+        CHECK(bh_oci_json_open(&r, '[') && bh_oci_json_item(&r));
+        CHECK(!bh_oci_json_u64(&r, &v) && r.wrong && !r.is_short);
+    }
+    bh_oci_json_init(&r, "\"12345678\"", 10);
+    CHECK(!bh_oci_json_str(&r, buf, sizeof(buf)) && r.wrong && !r.is_short);
+}
+
+TEST(after_the_first_mistake_nothing_is_read)
+{
+    struct bh_oci_json r;
+    char key[8];
+    uint64_t v;
+    bh_oci_json_init(&r, "{\"a\" 1, \"b\": 2}", 15);
+    CHECK(bh_oci_json_open(&r, '{'));
+    CHECK(!bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK_STR(r.wrong, "a colon was expected");
+    CHECK(!bh_oci_json_member(&r, key, sizeof(key)) && !bh_oci_json_u64(&r, &v) && !bh_oci_json_item(&r));
+    CHECK(!bh_oci_json_open(&r, '[') && !bh_oci_json_skip(&r) && !bh_oci_json_end(&r));
+    CHECK_EQ(bh_oci_json_peek(&r), 0);
+    CHECK_STR(r.wrong, "a colon was expected");
+}
+
+TEST_MAIN
