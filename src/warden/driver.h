@@ -16,6 +16,10 @@ struct bh_driver_file {
     uint32_t gpu; /* of BH_FILE_GPU: its minor */
 };
 
+struct bh_driver_held {
+    uint64_t alone, shared;
+};
+
 struct bh_driver {
     const char *name; /* `NVIDIA`, `simulated` */
     /* What a descriptor (the warden's own duplicate of a tenant's) is. */
@@ -28,6 +32,15 @@ struct bh_driver {
     /* Managed memory a process has mapped, which no count shows. files: its open files of that kind, as duplicates.
      * Negative: it cannot be told. */
     int64_t (*mapped)(uint32_t pid, const int *files, size_t n);
+    /* Is this GPU among those it counts on? One that was lost when it was opened is not. */
+    bool (*counts)(const void *self, uint32_t gpu);
+    /* A second name, of our own, for somebody's memory on a GPU. An enum rm_status; RM_NOT_SUPPORTED where that cannot be
+     * done: memory of a GPU instance is for whoever is in it. */
+    uint32_t (*hold)(void *self, uint32_t gpu, uint32_t name, uint32_t client, uint32_t object);
+    uint32_t (*let_go)(void *self, uint32_t name);
+    /* What is held by such names, apart: nobody else has it; others have it too. */
+    int (*held)(void *self, uint32_t gpu, struct bh_driver_held *ret);
+    uint32_t (*client)(const void *self); /* whom somebody's memory must be shared with for that */
     int (*open)(void **ret_self, size_t *ret_gpus, struct bh_err *err); /* its own client, for counting */
     void (*close)(void *self);
     /* `580.159.04`. BH_REFUSED where this branch's calls are not known (driver_branch.def), naming what still works. */

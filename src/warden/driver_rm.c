@@ -9,9 +9,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "base/units.h"
 #include "gpu/abi/rm.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -52,6 +54,7 @@ struct counter {
     struct bh_driver_files files;
     int ctl;
     int cards[CARDS]; /* open files, by number of the GPU; -1: there is none */
+    uint32_t minors[CARDS];
     uint32_t client;
     size_t n_gpus; /* the highest number, and one */
     struct rm_pid_info info;
@@ -96,7 +99,10 @@ static int open_card(struct counter *c, uint32_t gpu, uint32_t minor, struct bh_
 {
     char path[32];
     (void)snprintf(path, sizeof(path), "/dev/nvidia%u", minor);
+    c->minors[gpu] = minor;
     c->cards[gpu] = c->files.open(path);
+    if (c->cards[gpu] < 0 && errno == EIO)
+        return BH_OK; /* a card that is lost: nobody can open it, so nobody has anything there */
     if (c->cards[gpu] < 0 ||
         c->files.ioctl(c->cards[gpu], RM_IOC(RM_REGISTER_FD, sizeof(c->ctl)), &c->ctl) < 0)
         return failed(-errno, path, err);
@@ -115,7 +121,7 @@ static int add_gpu(struct counter *c, uint32_t id, uint32_t minor, struct bh_err
     if (info.device >= CARDS || c->cards[info.device] >= 0)
         return failed(RM_INVALID_DEVICE, "a card's number", err);
     rc = open_card(c, info.device, minor, err);
-    if (rc < 0)
+    if (rc < 0 || c->cards[info.device] < 0)
         return rc;
     memset(&attach, 0xff, sizeof(attach));
     attach.ids[0] = id;
@@ -151,7 +157,8 @@ static int add_gpus(struct counter *c, struct bh_err *err)
             if (cards[k].head[0] && cards[k].id == probed.ids[i])
                 rc = add_gpu(c, probed.ids[i], cards[k].minor, err);
     if (rc == BH_OK && c->n_gpus == 0)
-        rc = bh_fail(err, BH_NOT_FOUND, "the driver has no GPU");
+        rc = bh_fail(err, BH_NOT_FOUND,
+                     "the driver is loaded and has no GPU; bulkhead doctor looks for the reason");
     return rc;
 }
 
@@ -189,6 +196,21 @@ void bh_driver_rm_close(void *self)
     free(c);
 }
 
+bool bh_driver_rm_counts(const void *self, uint32_t gpu)
+{
+    const struct counter *c = self;
+    return gpu < c->n_gpus && c->cards[gpu] >= 0;
+}
+
+bool bh_driver_rm_names(const void *self, uint32_t gpu, struct bh_driver_rm_names *ret)
+{
+    const struct counter *c = self;
+    if (!bh_driver_rm_counts(self, gpu))
+        return false;
+    *ret = (struct bh_driver_rm_names){c->ctl, c->client, FIRST_DEVICE + gpu};
+    return true;
+}
+
 /* What up to a call's worth of processes have on one GPU. Memory of several of them counts with its owner. */
 static int count_some(struct counter *c, uint32_t gpu, const uint32_t *pids, size_t n, uint64_t *bytes)
 {
@@ -215,11 +237,71 @@ int bh_driver_rm_count(void *self, const uint32_t *pids, size_t n_pids, uint64_t
         for (size_t at = 0; gpu < c->n_gpus && c->cards[gpu] >= 0 && at < n_pids; at += most) {
             const size_t n = n_pids - at < most ? n_pids - at : most;
             int rc = count_some(c, gpu, pids + at, n, &bytes[gpu]);
+            if (rc == RM_GPU_IS_LOST)
+                break; /* with all that was on it */
             if (rc != RM_OK)
                 return failed(rc, "what processes hold", err);
         }
     }
     return BH_OK;
+}
+
+/* ---- second names ---- */
+
+/* Instances exist: their folders are beside this one. */
+static bool is_partitioned(const struct counter *c, uint32_t gpu)
+{
+    char path[64], real[BH_SYSPATH_MAX];
+    bool found = false;
+    (void)snprintf(path, sizeof(path), "/proc/driver/nvidia/capabilities/gpu%u/mig", c->minors[gpu]);
+    DIR *d = bh_syspath(real, path) ? opendir(real) : NULL;
+    for (const struct dirent *e; d && !found && (e = readdir(d));)
+        found = bh_str_starts(e->d_name, "gi");
+    if (d)
+        (void)closedir(d);
+    return found;
+}
+
+uint32_t bh_driver_rm_hold(void *self, uint32_t gpu, uint32_t name, uint32_t client, uint32_t object)
+{
+    struct counter *c = self;
+    struct rm_dup d = {.client = c->client,
+                       .parent = FIRST_DEVICE + gpu,
+                       .object = name,
+                       .source_client = client,
+                       .source_object = object};
+    if (!bh_driver_rm_counts(self, gpu))
+        return RM_INVALID_DEVICE;
+    if (c->files.ioctl(c->ctl, RM_IOC(RM_DUP_OBJECT, sizeof(d)), &d) < 0)
+        return RM_INVALID_STATE;
+    return d.status == RM_INSUFFICIENT_PERMISSIONS && is_partitioned(c, gpu) ? RM_NOT_SUPPORTED : d.status;
+}
+
+uint32_t bh_driver_rm_let_go(void *self, uint32_t name)
+{
+    struct counter *c = self;
+    struct rm_free f = {.client = c->client, .object = name};
+    return c->files.ioctl(c->ctl, RM_IOC(RM_FREE, sizeof(f)), &f) < 0 ? RM_INVALID_STATE : f.status;
+}
+
+int bh_driver_rm_held(void *self, uint32_t gpu, struct bh_driver_held *ret)
+{
+    struct counter *c = self;
+    c->info.count = 1;
+    memset(&c->info.at[0], 0, sizeof(c->info.at[0]));
+    c->info.at[0].pid = (uint32_t)getpid();
+    if (control(c, FIRST_SUBDEVICE + gpu, RM_CTRL_GPU_GET_PID_INFO, &c->info, sizeof(c->info)) != RM_OK ||
+        c->info.at[0].result != RM_OK)
+        return BH_SYSTEM;
+    ret->alone = c->info.at[0].own;
+    ret->shared = c->info.at[0].shared_owned + c->info.at[0].shared_duped;
+    return BH_OK;
+}
+
+uint32_t bh_driver_rm_client(const void *self)
+{
+    const struct counter *c = self;
+    return c->client;
 }
 
 int bh_driver_rm_known(const char *version, struct bh_err *err)

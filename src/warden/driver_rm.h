@@ -7,7 +7,9 @@
 #define BH_WARDEN_DRIVER_RM_H
 
 #include "base/err.h"
+#include "warden/driver.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +23,18 @@ int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size
                       struct bh_err *err) BH_MUST_USE;
 int bh_driver_rm_count(void *self, const uint32_t *pids, size_t n_pids, uint64_t *bytes, size_t n_gpus,
                        struct bh_err *err) BH_MUST_USE;
+bool bh_driver_rm_counts(const void *self, uint32_t gpu);
+uint32_t bh_driver_rm_hold(void *self, uint32_t gpu, uint32_t name, uint32_t client, uint32_t object);
+uint32_t bh_driver_rm_let_go(void *self, uint32_t name);
+int bh_driver_rm_held(void *self, uint32_t gpu, struct bh_driver_held *ret) BH_MUST_USE; /* 0, or BH_SYSTEM */
+uint32_t bh_driver_rm_client(const void *self);
 void bh_driver_rm_close(void *self);
+/* Its own objects on a GPU, for more of them (warden/selftest.h). false: there is no such GPU. */
+struct bh_driver_rm_names {
+    int ctl; /* borrowed */
+    uint32_t client, device;
+};
+bool bh_driver_rm_names(const void *self, uint32_t gpu, struct bh_driver_rm_names *ret);
 /* BH_REFUSED where the branch of this version is not in driver_branch.def. */
 int bh_driver_rm_known(const char *version, struct bh_err *err) BH_MUST_USE;
 

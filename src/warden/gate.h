@@ -21,7 +21,12 @@ struct bh_gate_config {
     uint32_t root_pid;
     uint64_t cap_bytes;
     uint32_t tick_ms; /* how often the driver's count is compared; 0: 20 */
+    uint32_t view;    /* enum bh_lease_view of wire/lease.h; but for CARD the filter must send controls */
+    int journal;      /* memfd that outlives this process (warden/journal.h); -1: none is kept */
+    bool adopted;     /* the journal is another warden's: go on from there */
     const struct bh_driver *driver;
+    void (*ready)(void *arg); /* it serves from here on; NULL: nobody wants to know */
+    void *ready_arg;
 };
 
 struct bh_gate_stats {

@@ -9,13 +9,12 @@
 #include "warden/gate_inside.h"
 
 #include "gpu/abi/rm.h"
-#include "warden/rights.h"
+#include "warden/gate_driver.h"
 
 #include <errno.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-enum class_kind { DEVICE, MEMORY, PLAIN, TAKES };
+enum class_kind { DEVICE, MEMORY, PLAIN };
 
 static const struct class_row {
     uint32_t class, params;
@@ -34,9 +33,16 @@ static const struct class_row *class_row(uint32_t class)
     return NULL;
 }
 
-static bool is_video(uint32_t attr, uint32_t flags)
+/* Of the classes of memory, which can be on the card at all. */
+static bool is_local(uint32_t class)
 {
-    return !(attr & RM_ATTR_LOCATION) && !(flags & RM_MEMORY_FLAG_VIRTUAL);
+    return class == RM_CLASS_MEMORY_LOCAL || class == RM_CLASS_MEMORY_LOCAL_PRIVILEGED ||
+           class == RM_CLASS_MEMORY_EXTENDED || class == RM_CLASS_MEMORY_PHYSICAL;
+}
+
+static bool is_video(uint32_t class, uint32_t attr, uint32_t flags)
+{
+    return is_local(class) && !(attr & RM_ATTR_LOCATION) && !(flags & RM_MEMORY_FLAG_VIRTUAL);
 }
 
 /* What the driver makes of a size: pieces of 64 KiB below 2 MiB, of 2 MiB from there on. */
@@ -46,36 +52,7 @@ static uint64_t rounded(uint64_t bytes)
     return bytes > UINT64_MAX - unit ? UINT64_MAX : (bytes + unit - 1) / unit * unit;
 }
 
-/* ---- reaching the driver and the tenant ---- */
-
-static int fetch(const struct bh_gate_call *c, uint64_t at, void *to, size_t n)
-{
-    return bh_remote_read(c->tid, at, to, n);
-}
-
-static int store(const struct bh_gate_call *c, uint64_t at, const void *from, size_t n)
-{
-    return bh_remote_write(c->tid, &(struct bh_remote_piece){at, from, n}, 1);
-}
-
-static int issue(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, size_t size, void *arg)
-{
-    struct bh_rights rights;
-    int rc = bh_rights_lay_down(c->process->uid, c->process->admin, &rights);
-    if (rc < 0)
-        return rc;
-    rc = g->driver->ioctl(c->file.fd, RM_IOC(number, size), arg) < 0 ? -errno : 0;
-    bh_rights_take_up(&rights);
-    return rc;
-}
-
-/* Carries a call out, if who asked for it still waits: else what was read may have been somebody else's memory. */
-static int carry_out(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, size_t size, void *arg)
-{
-    if (ioctl(g->config->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->notif->id) < 0)
-        return -ESRCH;
-    return issue(g, c, number, size, arg);
-}
+/* ---- objects ---- */
 
 /* The driver has made an object for this client, so the client is this file's. */
 static void note_object(struct bh_gate *g, struct bh_gate_call *c, const struct bh_ledger_object *o)
@@ -87,12 +64,31 @@ static void note_object(struct bh_gate *g, struct bh_gate_call *c, const struct 
     c->made.object = o->object;
 }
 
+/*
+ * A name is about to go. What calls that were let through have taken shows in the driver's count only while it has a
+ * name, and names that are not known here cannot be followed: so the count comes first. False: the lease was ended.
+ */
+static bool free_begin(struct bh_gate *g, const struct bh_gate_call *c, uint32_t client, uint32_t object)
+{
+    const bool one = bh_proof_before(&g->proof, c->file.fd, client, object);
+    return one || bh_gate_look_behind(g);
+}
+
+/* The driver was asked to free it. Its memory is credited when it is proved to be gone (warden/proof.h). */
+static void note_freed(struct bh_gate *g, uint32_t client, uint32_t object, bool freed)
+{
+    if (freed)
+        bh_ledger_drop(g->ledger, client, object);
+    else
+        bh_proof_cancel(&g->proof);
+}
+
 static uint32_t free_object(struct bh_gate *g, const struct bh_gate_call *c, uint32_t client, uint32_t object)
 {
     struct rm_free f = {.client = client, .object = object};
-    int rc = issue(g, c, RM_FREE, sizeof(f), &f);
-    if (rc == 0 && f.status == RM_OK)
-        bh_ledger_drop(g->ledger, client, object);
+    (void)bh_proof_before(&g->proof, c->file.fd, client, object);
+    int rc = bh_gate_issue(g, c, RM_FREE, sizeof(f), &f);
+    note_freed(g, client, object, rc == 0 && f.status == RM_OK);
     return rc < 0 ? RM_INVALID_STATE : f.status;
 }
 
@@ -188,7 +184,7 @@ static int alloc_refuse(const struct bh_gate_call *c, uint64_t arg, struct alloc
 {
     *alloc_status(a) = status;
     alloc_restore(a);
-    return store(c, arg, &a->u, a->size);
+    return bh_gate_store(c, arg, &a->u, a->size);
 }
 
 /* Copies what its pointers lead to and puts ours in their place. */
@@ -198,12 +194,12 @@ static int alloc_take(struct bh_gate *g, const struct bh_gate_call *c, struct al
     _Static_assert(sizeof(g->params) >= sizeof(struct rm_memory_params), "the parameters do not fit");
     a->params = a->u.s.params;
     if (a->params) {
-        rc = fetch(c, a->params, g->params, a->row->params);
+        rc = bh_gate_fetch(c, a->params, g->params, a->row->params);
         a->u.s.params = (uintptr_t)g->params;
     }
     if (rc == 0 && a->size == sizeof(a->u.l) && a->u.l.rights) {
         a->rights = a->u.l.rights;
-        rc = fetch(c, a->rights, &a->rights_mask, sizeof(a->rights_mask));
+        rc = bh_gate_fetch(c, a->rights, &a->rights_mask, sizeof(a->rights_mask));
         a->u.l.rights = (uintptr_t)&a->rights_mask;
     }
     return rc;
@@ -214,7 +210,21 @@ static int alloc_finish(struct bh_gate *g, const struct bh_gate_call *c, uint64_
 {
     alloc_restore(a);
     const struct bh_remote_piece pieces[] = {{arg, &a->u, a->size}, {a->params, g->params, a->row->params}};
-    return bh_remote_write(c->tid, pieces, a->params ? 2 : 1);
+    return bh_gate_store_all(c, pieces, a->params ? 2 : 1);
+}
+
+/* A card may be full of what this lease has freed and the warden still has a name for: then that goes first. */
+static int alloc_obtain(struct bh_gate *g, const struct bh_gate_call *c, struct alloc *a,
+                        const struct rm_memory_params *p)
+{
+    const struct alloc asked = *a;
+    int rc = bh_gate_carry_out(g, c, RM_ALLOC, a->size, &a->u);
+    if (rc < 0 || *alloc_status(a) != RM_NO_MEMORY || !bh_proof_settle(&g->proof))
+        return rc;
+    a->u = asked.u;
+    if (a->params)
+        memcpy(g->params, p, sizeof(*p));
+    return bh_gate_carry_out(g, c, RM_ALLOC, a->size, &a->u);
 }
 
 static int alloc_memory_class(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct alloc *a)
@@ -223,11 +233,11 @@ static int alloc_memory_class(struct bh_gate *g, struct bh_gate_call *c, uint64_
     struct grant m = {.client = a->u.s.client, .parent = a->u.s.parent, .class = a->u.s.class};
     if (a->params)
         memcpy(&p, g->params, sizeof(p));
-    const bool video = a->params && is_video(p.attr, p.flags);
+    const bool video = a->params && is_video(m.class, p.attr, p.flags);
     uint32_t status = video ? grant_begin(g, &m, p.size) : RM_OK;
     if (status != RM_OK)
         return alloc_refuse(c, arg, a, status);
-    int rc = carry_out(g, c, RM_ALLOC, a->size, &a->u);
+    int rc = alloc_obtain(g, c, a, &p);
     if (rc < 0 || *alloc_status(a) != RM_OK) {
         grant_cancel(g, &m);
         return rc < 0 ? rc : alloc_finish(g, c, arg, a);
@@ -254,7 +264,10 @@ static int alloc_plain(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, 
         memcpy(&device, g->params, sizeof(device));
     if (a->row->kind == DEVICE)
         o.gpu = device.device;
-    int rc = carry_out(g, c, RM_ALLOC, a->size, &a->u);
+    /* What cannot be counted is not given out. */
+    if (a->row->kind == DEVICE && !g->driver->counts(g->counter, o.gpu))
+        return alloc_refuse(c, arg, a, o.gpu < g->n_gpus ? RM_GPU_IS_LOST : RM_INVALID_DEVICE);
+    int rc = bh_gate_carry_out(g, c, RM_ALLOC, a->size, &a->u);
     if (rc < 0)
         return rc;
     if (*alloc_status(a) == RM_OK) {
@@ -267,7 +280,7 @@ static int alloc_plain(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, 
 static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
     struct alloc a = {.size = size};
-    int rc = fetch(c, arg, &a.u, size);
+    int rc = bh_gate_fetch(c, arg, &a.u, size);
     if (rc < 0)
         return rc;
     a.params = a.u.s.params;
@@ -275,11 +288,6 @@ static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, siz
     a.row = class_row(a.u.s.class);
     if (!a.row)
         return BH_GATE_CONTINUE;
-    if (a.row->kind == TAKES) {
-        const uint32_t gpu = bh_ledger_gpu_of(g->ledger, a.u.s.client, a.u.s.parent);
-        return gpu == UINT32_MAX || bh_gate_room_for_more(g, gpu) ? BH_GATE_CONTINUE
-                                                                  : alloc_refuse(c, arg, &a, RM_NO_MEMORY);
-    }
     if (alloc_params_size(&a) && alloc_params_size(&a) != a.row->params)
         return alloc_refuse(c, arg, &a, RM_INVALID_PARAM_STRUCT);
     rc = alloc_take(g, c, &a);
@@ -293,44 +301,46 @@ static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, siz
 static int do_alloc_memory(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
     struct rm_alloc_memory a;
-    int rc = fetch(c, arg, &a, size);
+    int rc = bh_gate_fetch(c, arg, &a, size);
     if (rc < 0)
         return rc;
     const struct class_row *row = class_row(a.class);
-    if (!row || row->kind != MEMORY || a.class == RM_CLASS_MEMORY_SYSTEM || a.class == RM_CLASS_VIRTUAL_RANGE)
+    if (!row || row->kind != MEMORY || !is_local(a.class))
         return BH_GATE_CONTINUE; /* its pages, or its descriptor, are the tenant's */
     const int32_t fd = a.fd;
     struct grant m = {.client = a.client, .parent = a.parent, .class = a.class};
     a.status = a.limit == UINT64_MAX ? RM_INVALID_LIMIT : grant_begin(g, &m, a.limit + 1);
     if (a.status != RM_OK)
-        return store(c, arg, &a, size);
+        return bh_gate_store(c, arg, &a, size);
     a.fd = -1;
-    rc = carry_out(g, c, RM_ALLOC_MEMORY, size, &a);
+    rc = bh_gate_carry_out(g, c, RM_ALLOC_MEMORY, size, &a);
     a.fd = fd;
     if (rc == 0 && a.status == RM_OK)
         a.status = grant_end(g, c, &m, a.object, a.limit + 1);
     else
         grant_cancel(g, &m);
-    return rc < 0 ? rc : store(c, arg, &a, size);
+    return rc < 0 ? rc : bh_gate_store(c, arg, &a, size);
 }
 
 static int do_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
     struct rm_free f;
-    int rc = fetch(c, arg, &f, size);
-    if (rc == 0)
-        rc = carry_out(g, c, RM_FREE, size, &f);
-    if (rc == 0 && f.status == RM_OK)
-        bh_ledger_drop(g->ledger, f.client, f.object);
-    return rc < 0 ? rc : store(c, arg, &f, size);
+    int rc = bh_gate_fetch(c, arg, &f, size);
+    if (rc < 0)
+        return rc;
+    if (!free_begin(g, c, f.client, f.object))
+        return -EPERM;
+    rc = bh_gate_carry_out(g, c, RM_FREE, size, &f);
+    note_freed(g, f.client, f.object, rc == 0 && f.status == RM_OK);
+    return rc < 0 ? rc : bh_gate_store(c, arg, &f, size);
 }
 
 static int do_dup(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
     struct rm_dup d;
-    int rc = fetch(c, arg, &d, size);
+    int rc = bh_gate_fetch(c, arg, &d, size);
     if (rc == 0)
-        rc = carry_out(g, c, RM_DUP_OBJECT, size, &d);
+        rc = bh_gate_carry_out(g, c, RM_DUP_OBJECT, size, &d);
     if (rc < 0)
         return rc;
     if (d.status == RM_OK) {
@@ -338,33 +348,35 @@ static int do_dup(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_
             .client = d.client, .parent = d.parent, .object = d.object, .gpu = UINT32_MAX};
         (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, d.client);
         bh_ledger_dup(g->ledger, &o, d.source_client, d.source_object);
+        g->remote.files.at[c->file.index].used = true;
         c->made.client = d.client;
         c->made.object = d.object;
     }
-    return store(c, arg, &d, size);
+    return bh_gate_store(c, arg, &d, size);
 }
 
 static int heap_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
 {
     struct grant m = {.client = h->client, .parent = h->parent, .class = RM_CLASS_MEMORY_LOCAL};
-    const bool video = is_video(h->attr, h->flags);
+    const bool video = is_video(m.class, h->attr, h->flags);
     h->status = video ? grant_begin(g, &m, h->size) : RM_OK;
     if (h->status != RM_OK)
-        return store(c, arg, h, sizeof(*h));
-    int rc = carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
+        return bh_gate_store(c, arg, h, sizeof(*h));
+    int rc = bh_gate_carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
     if (rc == 0 && h->status == RM_OK && video)
         h->status = grant_end(g, c, &m, h->memory, h->size);
     else
         grant_cancel(g, &m);
-    return rc < 0 ? rc : store(c, arg, h, sizeof(*h));
+    return rc < 0 ? rc : bh_gate_store(c, arg, h, sizeof(*h));
 }
 
 static int heap_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
 {
-    int rc = carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
-    if (rc == 0 && h->status == RM_OK)
-        bh_ledger_drop(g->ledger, h->client, h->memory);
-    return rc < 0 ? rc : store(c, arg, h, sizeof(*h));
+    if (!free_begin(g, c, h->client, h->memory))
+        return -EPERM;
+    int rc = bh_gate_carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
+    note_freed(g, h->client, h->memory, rc == 0 && h->status == RM_OK);
+    return rc < 0 ? rc : bh_gate_store(c, arg, h, sizeof(*h));
 }
 
 static int heap_deny(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h)
@@ -378,18 +390,18 @@ static int heap_deny(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, st
 
 static int do_heap(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
-    /* Two more functions obtain memory, by shapes that no program is known to use; the rest asks questions. */
+    /* Three more functions obtain memory, by shapes that no program is known to use; the rest asks questions. */
     enum { TILED = 6, SIZE_RANGE = 14, HARDWARE = 19 };
     static const struct {
         uint32_t function;
         int (*fn)(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, struct rm_vid_heap *h);
     } functions[] = {{RM_HEAP_ALLOC_SIZE, heap_alloc},
-                     {SIZE_RANGE, heap_alloc},
                      {RM_HEAP_FREE, heap_free},
+                     {SIZE_RANGE, heap_deny},
                      {TILED, heap_deny},
                      {HARDWARE, heap_deny}};
     struct rm_vid_heap h;
-    int rc = fetch(c, arg, &h, size);
+    int rc = bh_gate_fetch(c, arg, &h, size);
     for (size_t i = 0; rc == 0 && i < BH_COUNT_OF(functions); i++)
         if (functions[i].function == h.function)
             return functions[i].fn(g, c, arg, &h);
@@ -432,6 +444,13 @@ static int elsewhere(uint32_t cmd)
     return BH_GATE_CONTINUE;
 }
 
+/* Another thread may make another call of it yet. */
+static void note_continued(struct bh_gate *g, const struct bh_gate_call *c)
+{
+    g->remote.files.at[c->file.index].used = true;
+    g->let_through++;
+}
+
 int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg)
 {
     bool known = false;
@@ -445,8 +464,12 @@ int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint6
             g->stats->denied++;
             return -EPERM;
         }
-        if (calls[i].size == RM_IOC_SIZE(cmd))
-            return calls[i].fn(g, c, arg, calls[i].size);
+        if (calls[i].size == RM_IOC_SIZE(cmd)) {
+            const int rc = calls[i].fn(g, c, arg, calls[i].size);
+            if (rc == BH_GATE_CONTINUE)
+                note_continued(g, c);
+            return rc;
+        }
     }
     return known ? -EINVAL : BH_GATE_CONTINUE; /* the driver says the same of a size that it does not know */
 }
@@ -454,8 +477,11 @@ int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint6
 int bh_gate_mmap(struct bh_gate *g, struct bh_gate_call *c, uint64_t length)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    if (c->file.what.kind != BH_FILE_UVM || length == 0)
+    if (c->file.what.kind != BH_FILE_UVM || length == 0) {
+        c->process->let_map = true;
+        c->process->let_map_tick = g->ticks;
         return BH_GATE_CONTINUE;
+    }
     if (length > UINT64_MAX - page)
         return -ENOMEM;
     return bh_gate_map(g, c, (length + page - 1) / page * page) ? BH_GATE_CONTINUE : -ENOMEM;

@@ -12,6 +12,7 @@
 #include "host/filter.h"
 #include "simgpu/serve/serve_fixture.h"
 #include "warden/gate.h"
+#include "wire/lease.h"
 
 #include <pthread.h>
 #include <sys/ioctl.h>
@@ -25,6 +26,10 @@ static struct {
     volatile uint64_t number[8]; /* for a test's own use */
     volatile pid_t warden;
 } *shared;
+
+static const uint64_t *lease_numbers;        /* eight, for the next tenant to find; NULL: zeros */
+static const struct bh_driver *lease_driver; /* of the next lease; NULL: the simulated one as it is */
+static enum bh_lease_view lease_view;        /* what the next lease shows; at first the card */
 
 /* In a tenant: end when it does not hold. */
 #define HOLDS(e)                                   \
@@ -42,7 +47,7 @@ static inline void tenant_main(tenant_fn *fn, int to_gate, int from_gate)
     struct bh_err err;
     int mine[2] = {(int)getpid(), -1};
     char byte;
-    if (bh_filter_install(&mine[1], &err) < 0) {
+    if (bh_filter_install(lease_view == BH_VIEW_CARD ? 0 : BH_FILTER_CONTROLS, &mine[1], &err) < 0) {
         fprintf(stderr, "# %s\n", err.msg);
         _exit(2);
     }
@@ -83,6 +88,8 @@ static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(shared, 0, sizeof(*shared));
     shared->warden = getpid();
+    for (size_t i = 0; lease_numbers && i < BH_COUNT_OF(shared->number); i++)
+        shared->number[i] = lease_numbers[i];
     if (pipe(to_gate) < 0 || pipe(from_gate) < 0)
         return -1;
     pid_t launcher = launch(fn, to_gate, from_gate);
@@ -101,7 +108,9 @@ static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
                                           .root_pid = (uint32_t)its[0],
                                           .cap_bytes = cap,
                                           .tick_ms = 5,
-                                          .driver = &bh_driver_simulated};
+                                          .view = lease_view,
+                                          .journal = -1,
+                                          .driver = lease_driver ? lease_driver : &bh_driver_simulated};
     int rc = bh_gate_serve(&config, ret, &err);
     if (rc < 0)
         printf("# gate: %s\n", err.msg);

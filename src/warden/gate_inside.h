@@ -6,17 +6,22 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "warden/gate.h"
+#include "warden/journal.h"
+#include "warden/proof.h"
 #include "warden/remote.h"
+#include "warden/rights.h"
+#include "warden/watchdog.h"
 
 #include <linux/seccomp.h>
 
-enum { BH_GATE_PIDS_MAX = 4096, BH_GATE_PARAMS_MAX = 512 };
-#define BH_GATE_SLACK (2 * BH_MIB) /* what the driver may count beyond the cap, for each process */
+enum { BH_GATE_PARAMS_MAX = 512 };
+#define BH_GATE_SLACK (2 * BH_MIB) /* what the driver may count beyond what was granted, and beyond the cap */
 
 /* A process that ended while something of it may be left with a child that inherited its files. */
 struct bh_gate_ghost {
     uint32_t pid;
-    int pidfd; /* tells whether the number is still its own */
+    uint64_t started;
+    int pidfd; /* tells whether the number is still its own; -1: nobody had it when it was last looked for */
 };
 
 struct bh_gate {
@@ -24,6 +29,8 @@ struct bh_gate {
     const struct bh_driver *driver;
     struct bh_gate_stats *stats;
     struct bh_ledger *ledger;
+    struct bh_journal *journal;
+    bool again; /* the call was begun by a warden that died: the driver may have been asked already */
     struct bh_remote remote;
     void *counter;
     size_t n_gpus;
@@ -31,10 +38,14 @@ struct bh_gate {
     bool fast;               /* the timer runs at tick_ms */
     uint32_t idle, ticks;    /* ticks since the last call, and ever */
     uint32_t over;           /* ticks in a row with more than may be */
-    uint32_t uncounted[2];   /* calls let through that take memory by themselves, this tick and the last */
     uint32_t count_failures; /* in a row */
+    uint32_t let_through;    /* calls that could have been changed into others, since the last count */
+    uint64_t forgiven[BH_LEDGER_GPUS]; /* counted beyond what was granted when this warden took over */
+    struct bh_proof proof;
+    struct bh_rights_own rights;
+    struct bh_watchdog *watchdog;
     BH_VEC(struct bh_gate_ghost) ghosts;
-    uint32_t pids[BH_GATE_PIDS_MAX];
+    BH_VEC(uint32_t) pids;
     uint8_t params[BH_GATE_PARAMS_MAX] __attribute__((aligned(8)));
 };
 
@@ -44,6 +55,7 @@ struct bh_gate_call {
     struct bh_remote_process *process;
     struct bh_remote_file file;
     uint32_t tid;
+    struct bh_watchdog *watchdog;
     struct {
         uint32_t client, object; /* what was made for it; object 0: nothing */
     } made;
@@ -51,6 +63,21 @@ struct bh_gate_call {
 
 /* What a call comes to: 0 answered, a negative errno, or this. */
 enum { BH_GATE_CONTINUE = 1 };
+
+/* gate.c */
+/* The call in the journal, from the beginning to its answer. */
+void bh_gate_serve_flight(struct bh_gate *g);
+void bh_gate_send_answer(struct bh_gate *g, struct bh_gate_call *c); /* the one in the journal */
+
+/* gate_adopt.c */
+/* Goes on from where a warden that died was: its files and processes, what is really held, the call it was at. */
+void bh_gate_adopt(struct bh_gate *g, const struct bh_journal_found *found);
+void bh_gate_finish_flight(struct bh_gate *g);
+/* Around each call that is asked of the driver: what it names is written down first. */
+void bh_gate_issuing(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, const void *arg);
+void bh_gate_issued(struct bh_gate *g, uint32_t number, void *arg);
+/* When its process began, as the kernel counts; 0: it is gone. */
+uint64_t bh_gate_started(uint32_t pid);
 
 /* gate_calls.c */
 int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg);
@@ -64,10 +91,18 @@ bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes);
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes);
 /* A thread that calls again has mapped what it was granted. */
 void bh_gate_mapped(struct bh_remote_process *p, uint32_t tid);
-/* A call that takes memory by itself is about to run; false: there is no room for one. */
-bool bh_gate_room_for_more(struct bh_gate *g, uint32_t gpu);
+/* Have calls that were let through taken what was not granted? False: they have, and the lease was ended; or it
+ * cannot be known. */
+bool bh_gate_look_behind(struct bh_gate *g);
+void bh_gate_pids(
+    struct bh_gate *g); /* into g->pids: all processes of the lease, and those that left something */
+/* What the driver counts beyond what was granted is no fault of the tenants'. */
+void bh_gate_forgive(struct bh_gate *g);
+/* The last duplicate of a file was closed. */
+void bh_gate_closed(struct bh_gate *g, uint64_t file);
 void bh_gate_tick(struct bh_gate *g);
-void bh_gate_wake(struct bh_gate *g); /* a call came: the clock goes at its full pace */
+void bh_gate_count(struct bh_gate *g); /* the driver's count, into the ledger */
+void bh_gate_wake(struct bh_gate *g);  /* a call came: the clock goes at its full pace */
 void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p);
 void bh_gate_process_gone(struct bh_gate *g, struct bh_remote_process *p);
 

@@ -125,6 +125,28 @@ static pid_t greedy_child(uint32_t client)
     return child;
 }
 
+/* The number of a file that was known goes to another known one, whose own number is closed. */
+static void moves(void)
+{
+    int a = tenant_open(T_CLIENT), b = tenant_open(T_CLIENT + 1);
+    HOLDS(tenant_take(b, T_CLIENT + 1, T_MEM, BH_MIB) == RM_OK);
+    HOLDS(dup2(b, a) == a && close(b) == 0);
+    for (int i = 0; i < 30; i++) /* ticks go by */
+        (void)usleep(1000);
+    HOLDS(tenant_take(a, T_CLIENT + 1, T_MEM + 1, BH_MIB) == RM_OK);
+    HOLDS(tenant_free(a, T_CLIENT + 1, T_MEM) == RM_OK);
+}
+
+TEST(a_file_under_another_number_is_the_same_file)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, moves, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
 static void kills(void)
 {
     int fd = tenant_open(T_CLIENT);

@@ -26,19 +26,20 @@ enum {
     COUNT_FAILURES_MAX = 3,
     UVM_FILES_MAX = 16,
     MAPPING_TICKS = 3,
+    CLOSE_LOOKS =
+        1000, /* for how long a file's memory is waited for, with CLOSE_WAIT_US between two counts */
+    CLOSE_WAIT_US = 500,
 };
-#define IMPLICIT (2 * BH_MIB) /* what a call that is let through may take by itself */
 
 /* ---- counting ---- */
 
-static size_t all_pids(struct bh_gate *g)
+void bh_gate_pids(struct bh_gate *g)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < g->remote.processes.n && n < BH_GATE_PIDS_MAX; i++)
-        g->pids[n++] = g->remote.processes.at[i]->pid;
-    for (size_t i = 0; i < g->ghosts.n && n < BH_GATE_PIDS_MAX; i++)
-        g->pids[n++] = g->ghosts.at[i].pid;
-    return n;
+    g->pids.n = 0;
+    for (size_t i = 0; i < g->remote.processes.n; i++)
+        *bh_vec_push(&g->pids) = g->remote.processes.at[i]->pid;
+    for (size_t i = 0; i < g->ghosts.n; i++)
+        *bh_vec_push(&g->pids) = g->ghosts.at[i].pid;
 }
 
 static bool count_pids(struct bh_gate *g, const uint32_t *pids, size_t n, uint64_t bytes[BH_LEDGER_GPUS])
@@ -57,7 +58,8 @@ static void ghost_drop(struct bh_gate *g, size_t i)
 /* The number was given to somebody else: what is counted for it is none of ours. */
 static bool ghost_is_stranger(const struct bh_gate_ghost *ghost)
 {
-    return syscall(SYS_pidfd_send_signal, ghost->pidfd, 0, NULL, 0) < 0 && errno == ESRCH &&
+    return (ghost->pidfd < 0 ||
+            (syscall(SYS_pidfd_send_signal, ghost->pidfd, 0, NULL, 0) < 0 && errno == ESRCH)) &&
            (kill((pid_t)ghost->pid, 0) == 0 || errno == EPERM);
 }
 
@@ -77,19 +79,61 @@ static void ghosts_look(struct bh_gate *g)
     }
 }
 
-static void count(struct bh_gate *g)
+void bh_gate_count(struct bh_gate *g)
 {
     uint64_t bytes[BH_LEDGER_GPUS] = {0};
     ghosts_look(g);
-    const size_t n = all_pids(g);
-    if (!count_pids(g, g->pids, n, bytes)) {
+    bh_gate_pids(g);
+    /* The warden has names for what was freed and is not proved to be gone. */
+    *bh_vec_push(&g->pids) = (uint32_t)g->remote.self;
+    if (!count_pids(g, g->pids.at, g->pids.n, bytes)) {
         g->count_failures++;
         return;
     }
     g->count_failures = 0;
     g->stats->checks++;
-    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++)
+    g->let_through = 0;
+    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
         bh_ledger_counted(g->ledger, gpu, bytes[gpu]);
+        const uint64_t overhead = bh_ledger_sum(g->ledger, gpu).overhead;
+        g->forgiven[gpu] = overhead < g->forgiven[gpu] ? overhead : g->forgiven[gpu];
+    }
+}
+
+void bh_gate_forgive(struct bh_gate *g)
+{
+    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++)
+        g->forgiven[gpu] = bh_ledger_sum(g->ledger, gpu).overhead;
+}
+
+/*
+ * Everything that the driver counts for a process was asked for by name, and names are given at the gate (measured: what the
+ * driver takes for itself is in no process's count). So what it counts beyond what was granted was obtained behind the
+ * gate. The first GPU where that is so, or UINT32_MAX.
+ */
+static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
+{
+    for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
+        *ret_bytes = bh_ledger_sum(g->ledger, gpu).overhead;
+        if (*ret_bytes > g->forgiven[gpu] && *ret_bytes - g->forgiven[gpu] > BH_GATE_SLACK)
+            return gpu;
+    }
+    return UINT32_MAX;
+}
+
+/* The driver may take its time after the last duplicate of a file is closed; until then it counts what is not held. */
+void bh_gate_closed(struct bh_gate *g, uint64_t file)
+{
+    uint64_t bytes;
+    const uint64_t objects = bh_ledger_sum(g->ledger, 0).objects;
+    bh_ledger_file_closed(g->ledger, file);
+    for (int i = 0; bh_ledger_sum(g->ledger, 0).objects != objects && i < CLOSE_LOOKS; i++) {
+        bh_gate_count(g);
+        if (behind_the_gate(g, &bytes) == UINT32_MAX)
+            break;
+        (void)usleep(CLOSE_WAIT_US);
+    }
+    (void)bh_proof_settle(&g->proof);
 }
 
 /* ---- managed memory ---- */
@@ -124,14 +168,22 @@ static void mapping_begins(const struct bh_gate *g, struct bh_remote_process *p,
     p->mapping[at].bytes = bytes;
 }
 
+/* A shared mapping of some other file was let through: it may have become one of that file. */
+static bool may_have_mapped(const struct bh_gate *g, const struct bh_remote_process *p)
+{
+    return p->mapped || (p->let_map && g->ticks - p->let_map_tick <= MAPPING_TICKS + MAPS_EVERY);
+}
+
 /* Compares what a process has mapped with what it was granted; false: it has more than it may. */
 static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
 {
     int files[UVM_FILES_MAX];
     const size_t n = bh_remote_files_of(&g->remote, p, BH_FILE_UVM, files, UVM_FILES_MAX);
-    if (n == 0 && p->mapped == 0)
+    if (n == 0 && !may_have_mapped(g, p))
         return true;
+    bh_watchdog_enter(g->watchdog, p->pid);
     const int64_t now = g->driver->mapped(p->pid, files, n);
+    bh_watchdog_leave(g->watchdog);
     if (now < 0)
         return true;
     const uint64_t mapped = (uint64_t)now, lately = mapping(g, p);
@@ -160,25 +212,16 @@ static bool look_all_mapped(struct bh_gate *g)
 static void look_again(struct bh_gate *g)
 {
     bh_remote_sweep(&g->remote);
+    (void)bh_proof_settle(&g->proof);
     (void)look_all_mapped(g);
-    count(g);
-}
-
-/* Calls let through lately may have taken what was not counted yet: near the cap the count comes first. */
-static bool is_near(const struct bh_gate *g, uint32_t gpu, uint64_t bytes)
-{
-    const struct bh_ledger_sum sum = bh_ledger_sum(g->ledger, gpu);
-    const uint64_t unseen = (uint64_t)(g->uncounted[0] + g->uncounted[1]) * IMPLICIT;
-    const uint64_t room = sum.used < sum.cap ? sum.cap - sum.used : 0;
-    return unseen && (bytes > room || room - bytes < unseen);
+    bh_gate_count(g);
 }
 
 bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
 {
-    if (is_near(g, gpu, bytes))
-        count(g);
     bool good = g->count_failures < COUNT_FAILURES_MAX && bh_ledger_reserve(g->ledger, gpu, bytes);
     if (!good) {
+        bh_proof_look_again(&g->proof);
         look_again(g);
         good = g->count_failures == 0 && bh_ledger_reserve(g->ledger, gpu, bytes);
     }
@@ -187,22 +230,13 @@ bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
     return good;
 }
 
-bool bh_gate_room_for_more(struct bh_gate *g, uint32_t gpu)
-{
-    if (!bh_gate_reserve(g, gpu, IMPLICIT))
-        return false;
-    bh_ledger_give_back(g->ledger, gpu, IMPLICIT);
-    g->uncounted[0]++;
-    return true;
-}
-
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes)
 {
     struct bh_remote_process *p = c->process;
-    bool good = bh_ledger_map(g->ledger, p->pid, bytes);
+    bool good = g->count_failures < COUNT_FAILURES_MAX && bh_ledger_map(g->ledger, p->pid, bytes);
     if (!good) {
         look_again(g);
-        good = bh_ledger_map(g->ledger, p->pid, bytes);
+        good = g->count_failures == 0 && bh_ledger_map(g->ledger, p->pid, bytes);
     }
     if (!good) {
         g->stats->refused_memory++;
@@ -216,25 +250,26 @@ bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes
 /* ---- ending a lease ---- */
 
 /* Also those who never asked for anything, and hold the files of one that did. */
-static void end_lease(struct bh_gate *g)
+static void end_lease(struct bh_gate *g, const char *why)
 {
     uint64_t killed = 0;
     bh_remote_find_holders(&g->remote);
     for (size_t i = 0; i < g->remote.processes.n; i++)
         killed += syscall(SYS_pidfd_send_signal, g->remote.processes.at[i]->pidfd, SIGKILL, NULL, 0) == 0;
     (void)syscall(SYS_pidfd_send_signal, g->config->root, SIGKILL, NULL, 0);
-    if (g->stats->killed == 0)
-        g->stats->killed = killed;
+    if (g->stats->killed)
+        return; /* the first reason is the true one */
+    g->stats->killed = killed;
+    (void)snprintf(g->stats->why_killed, sizeof(g->stats->why_killed), "%s", why);
 }
 
 /* The first GPU on which more is held than may be, or UINT32_MAX. */
 static uint32_t over_cap(const struct bh_gate *g, uint64_t *ret_used)
 {
-    const uint64_t slack = BH_GATE_SLACK * (g->remote.processes.n + g->ghosts.n);
     for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
         const struct bh_ledger_sum sum = bh_ledger_sum(g->ledger, gpu);
         *ret_used = sum.used - sum.reserved;
-        if (*ret_used > sum.cap && *ret_used - sum.cap > slack)
+        if (*ret_used > sum.cap && *ret_used - sum.cap > BH_GATE_SLACK)
             return gpu;
     }
     return UINT32_MAX;
@@ -243,9 +278,10 @@ static uint32_t over_cap(const struct bh_gate *g, uint64_t *ret_used)
 static void judge(struct bh_gate *g, bool mapped_too_much)
 {
     struct bh_unit_text has, cap;
-    uint64_t used = 0;
-    const uint32_t gpu = over_cap(g, &used);
-    if (gpu == UINT32_MAX && !mapped_too_much) {
+    uint64_t used = 0, unasked = 0;
+    const uint32_t gpu = over_cap(g, &used), behind = behind_the_gate(g, &unasked);
+    char why[sizeof(g->stats->why_killed)];
+    if (gpu == UINT32_MAX && behind == UINT32_MAX && !mapped_too_much) {
         g->over = 0;
         return;
     }
@@ -253,15 +289,39 @@ static void judge(struct bh_gate *g, bool mapped_too_much)
         return;
     if (gpu != UINT32_MAX)
         (void)snprintf(
-            g->stats->why_killed, sizeof(g->stats->why_killed),
+            why, sizeof(why),
             "the driver counts %s on GPU %u, more than the cap of %s: memory was obtained behind the gate",
             bh_size_format(used, &has), gpu, bh_size_format(g->config->cap_bytes, &cap));
+    else if (behind != UINT32_MAX)
+        (void)snprintf(
+            why, sizeof(why),
+            "%s on GPU %u were obtained behind the gate, by a call changed after it was let through",
+            bh_size_format(unasked, &has), behind);
     else
         (void)snprintf(
-            g->stats->why_killed, sizeof(g->stats->why_killed),
+            why, sizeof(why),
             "more managed memory is mapped than the cap of %s allows: it was mapped behind the gate",
             bh_size_format(g->config->cap_bytes, &cap));
-    end_lease(g);
+    end_lease(g, why);
+}
+
+bool bh_gate_look_behind(struct bh_gate *g)
+{
+    char why[sizeof(g->stats->why_killed)];
+    struct bh_unit_text took;
+    uint64_t bytes = 0;
+    if (g->let_through == 0 && g->over == 0)
+        return true;
+    bh_gate_count(g);
+    if (g->count_failures)
+        return false;
+    if (behind_the_gate(g, &bytes) == UINT32_MAX)
+        return true;
+    (void)snprintf(why, sizeof(why),
+                   "%s were obtained behind the gate, by a call changed after it was let through",
+                   bh_size_format(bytes, &took));
+    end_lease(g, why);
+    return false;
 }
 
 /* ---- time, and processes that come and go ---- */
@@ -287,16 +347,20 @@ void bh_gate_tick(struct bh_gate *g)
     bool mapped_well = true;
     g->ticks++;
     bh_remote_sweep(&g->remote);
+    (void)bh_proof_settle(&g->proof);
+    bh_proof_look_again(&g->proof);
     for (size_t i = 0; i < g->remote.processes.n; i++)
         if (g->remote.processes.at[i]->admin)
             bh_remote_rights(g->remote.processes.at[i]);
     if (g->ticks % MAPS_EVERY == 0 || g->over || !g->fast)
         mapped_well = look_all_mapped(g);
-    count(g);
-    g->uncounted[1] = g->uncounted[0];
-    g->uncounted[0] = 0;
+    bh_gate_count(g);
+    if (bh_watchdog_bit(g->watchdog))
+        end_lease(g, "a process of it kept the warden waiting for its memory");
     judge(g, !mapped_well);
-    if (++g->idle > IDLE_TICKS && g->fast && !g->over)
+    if (g->over)
+        bh_gate_wake(g);
+    else if (++g->idle > IDLE_TICKS && g->fast)
         pace(g, false);
 }
 
@@ -308,15 +372,18 @@ void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p)
             ghost_drop(g, i);
     /* Not awaited, its end would be seen by the sweep alone, and by the number being gone. */
     (void)epoll_ctl(g->epoll, EPOLL_CTL_ADD, p->pidfd, &ev);
+    bh_watchdog_add(g->watchdog, p->pidfd);
 }
 
 void bh_gate_process_gone(struct bh_gate *g, struct bh_remote_process *p)
 {
-    const int pidfd = fcntl(p->pidfd, F_DUPFD_CLOEXEC, 0);
+    const struct bh_gate_ghost ghost = {p->pid, p->started, fcntl(p->pidfd, F_DUPFD_CLOEXEC, 0)};
     /* By hand: a duplicate keeps it awaited. */
     (void)epoll_ctl(g->epoll, EPOLL_CTL_DEL, p->pidfd, NULL);
-    if (pidfd >= 0)
-        *bh_vec_push(&g->ghosts) = (struct bh_gate_ghost){p->pid, pidfd};
+    bh_watchdog_remove(g->watchdog, p->pidfd);
     bh_ledger_unmap(g->ledger, p->pid, p->mapped);
     bh_remote_forget(&g->remote, p);
+    /* Not before: its files are closed with it as a process, and nobody may be counted twice. */
+    if (ghost.pidfd >= 0)
+        *bh_vec_push(&g->ghosts) = ghost;
 }

@@ -35,7 +35,7 @@ static uint64_t used_on(const struct bh_ledger *l, uint32_t gpu)
 }
 
 /* After whatever may raise what is used there. */
-static void peak_note(struct bh_ledger *l, uint32_t gpu)
+void ledger_peak_note(struct bh_ledger *l, uint32_t gpu)
 {
     uint32_t from = gpu == LEDGER_ANYWHERE ? 0 : gpu, to = gpu == LEDGER_ANYWHERE ? LEDGER_ANYWHERE : gpu + 1;
     for (uint32_t g = from; g < to; g++) {
@@ -50,7 +50,7 @@ static void gpu_see(struct bh_ledger *l, uint32_t gpu)
     if (gpu == LEDGER_ANYWHERE || l->gpus[gpu].seen)
         return;
     l->gpus[gpu].seen = true;
-    peak_note(l, gpu);
+    ledger_peak_note(l, gpu);
 }
 
 /* The driver made this much more. */
@@ -68,7 +68,7 @@ static uint32_t block_new(struct bh_ledger *l, uint32_t gpu, uint64_t bytes, boo
     l->blocks.at[slot] = (struct ledger_block){.bytes = size, .refs = 1, .gpu = (uint8_t)gpu, .doubt = doubt};
     l->gpus[gpu].held += size;
     counted_raise(l, gpu, size);
-    peak_note(l, gpu);
+    ledger_peak_note(l, gpu);
     return slot;
 }
 
@@ -91,7 +91,7 @@ static void lose(struct bh_ledger *l, uint32_t gpu, uint64_t bytes)
 {
     l->gpus[gpu].lost = ledger_sum(l->gpus[gpu].lost, bytes);
     counted_raise(l, gpu, bytes);
-    peak_note(l, gpu);
+    ledger_peak_note(l, gpu);
 }
 
 static uint32_t object_find(const struct bh_ledger *l, uint32_t client, uint32_t handle)
@@ -100,7 +100,7 @@ static uint32_t object_find(const struct bh_ledger *l, uint32_t client, uint32_t
 }
 
 /* parent LEDGER_NONE: a root. */
-static uint32_t object_new(struct bh_ledger *l, const struct ledger_object *like)
+uint32_t ledger_object_new(struct bh_ledger *l, const struct ledger_object *like)
 {
     uint32_t slot = ledger_take(&l->objects);
     struct ledger_object *o = &l->objects.at[slot];
@@ -234,7 +234,7 @@ static size_t n_objects(const struct bh_ledger *l)
     return ledger_live(&l->objects) - ledger_live(&l->owners[LEDGER_CLIENT].pool);
 }
 
-static uint32_t client_get(struct bh_ledger *l, uint32_t handle)
+uint32_t ledger_client_get(struct bh_ledger *l, uint32_t handle)
 {
     uint32_t slot = owner_find(l, LEDGER_CLIENT, handle);
     if (slot != LEDGER_NONE)
@@ -246,7 +246,7 @@ static uint32_t client_get(struct bh_ledger *l, uint32_t handle)
                                  .block = LEDGER_NONE,
                                  .gpu = LEDGER_ANYWHERE,
                                  .named = true};
-    l->owners[LEDGER_CLIENT].pool.at[slot].root = object_new(l, &root);
+    l->owners[LEDGER_CLIENT].pool.at[slot].root = ledger_object_new(l, &root);
     return slot;
 }
 
@@ -341,7 +341,7 @@ bool bh_ledger_reserve(struct bh_ledger *l, uint32_t gpu, uint64_t bytes)
     if (bytes && !fits(l, used_on(l, gpu), bytes))
         return refuse(l, false);
     l->gpus[gpu].reserved += bytes;
-    peak_note(l, gpu);
+    ledger_peak_note(l, gpu);
     return true;
 }
 
@@ -367,9 +367,11 @@ bool bh_ledger_client(struct bh_ledger *l, uint32_t pid, uint64_t file, uint32_t
     if ((slot == LEDGER_NONE && !client_room(l)) || !process_room(l, pid) ||
         ledger_live(&l->claims) >= LEDGER_CLIENTS_MAX)
         return refuse(l, true);
-    claim_add(l, (uint32_t[LEDGER_LISTS]){[LEDGER_CLIENT] = client_get(l, client),
+    claim_add(l, (uint32_t[LEDGER_LISTS]){[LEDGER_CLIENT] = ledger_client_get(l, client),
                                           [LEDGER_FILE] = owner_get(l, LEDGER_FILE, file),
                                           [LEDGER_PROCESS] = owner_get(l, LEDGER_PROCESS, pid)});
+    ledger_tell(
+        l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_CLIENT, .pid = pid, .file = file, .client = client});
     return !claimed || same_file;
 }
 
@@ -385,7 +387,7 @@ static struct place place_of(struct bh_ledger *l, const struct bh_ledger_object 
     struct place p = {.parent = LEDGER_NONE, .gpu = o->gpu};
     p.room = (known || client_room(l)) && n_objects(l) < LEDGER_OBJECTS_MAX;
     if (known || p.room) {
-        uint32_t client = client_get(l, o->client);
+        uint32_t client = ledger_client_get(l, o->client);
         p.parent = object_find(l, o->client, o->parent);
         if (p.parent == LEDGER_NONE)
             p.parent = l->owners[LEDGER_CLIENT].pool.at[client].root;
@@ -417,7 +419,7 @@ static bool told_again(struct bh_ledger *l, uint32_t old, const struct place *p,
     b->bytes = size > b->bytes ? size : b->bytes;
     b->doubt = true;
     counted_raise(l, p->gpu, size);
-    peak_note(l, p->gpu);
+    ledger_peak_note(l, p->gpu);
     return true;
 }
 
@@ -434,7 +436,7 @@ static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, co
                                  .gpu = (uint8_t)p->gpu,
                                  .named = !root};
     if (old == LEDGER_NONE || root) {
-        (void)object_new(l, &like);
+        (void)ledger_object_new(l, &like);
         return;
     }
     /* The driver has made the new one, so the name is its. Whether the old one is still there is not known. */
@@ -442,7 +444,7 @@ static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, co
     l->objects.at[old].named = false;
     if (l->objects.at[old].block != LEDGER_NONE)
         l->blocks.at[l->objects.at[old].block].doubt = true;
-    (void)object_new(l, &like);
+    (void)ledger_object_new(l, &like);
     if (l->objects.at[old].block == LEDGER_NONE && l->objects.at[old].first == LEDGER_NONE)
         leaf_free(l, old, false);
 }
@@ -458,10 +460,23 @@ static void object_settle(struct bh_ledger *l, const struct bh_ledger_object *o,
         object_put(l, o, p, bytes ? block_new(l, p->gpu, bytes, doubt) : LEDGER_NONE);
 }
 
+static struct bh_ledger_op op_of(enum bh_ledger_op_kind kind, const struct bh_ledger_object *o)
+{
+    return (struct bh_ledger_op){.kind = kind,
+                                 .client = o->client,
+                                 .parent = o->parent,
+                                 .object = o->object,
+                                 .class = o->class,
+                                 .gpu = o->gpu,
+                                 .bytes = o->bytes};
+}
+
 void bh_ledger_object(struct bh_ledger *l, const struct bh_ledger_object *o)
 {
+    const struct bh_ledger_op op = op_of(BH_LEDGER_OP_OBJECT, o);
     struct place p = place_of(l, o);
     object_settle(l, o, &p, o->bytes, false);
+    ledger_tell(l, &op);
 }
 
 void bh_ledger_dup(struct bh_ledger *l, const struct bh_ledger_object *o, uint32_t source_client,
@@ -471,7 +486,11 @@ void bh_ledger_dup(struct bh_ledger *l, const struct bh_ledger_object *o, uint32
     bool ours = owner_find(l, LEDGER_CLIENT, source_client) != LEDGER_NONE;
     uint32_t from = object_find(l, source_client, source), old = object_find(l, o->client, o->object);
     uint32_t block = from == LEDGER_NONE ? LEDGER_NONE : l->objects.at[from].block;
+    struct bh_ledger_op op = op_of(BH_LEDGER_OP_DUP, o);
     struct place p = place_of(l, o);
+    op.source_client = source_client;
+    op.source = source;
+    ledger_tell(l, &op);
     if (p.gpu == LEDGER_ANYWHERE && from != LEDGER_NONE)
         p.gpu = l->objects.at[from].gpu;
     if (block == LEDGER_NONE) {
@@ -494,11 +513,13 @@ void bh_ledger_drop(struct bh_ledger *l, uint32_t client, uint32_t object)
         client_end(l, owner_find(l, LEDGER_CLIENT, client), true);
     else
         tree_free(l, slot, true);
+    ledger_tell(l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_DROP, .client = client, .object = object});
 }
 
 void bh_ledger_file_closed(struct bh_ledger *l, uint64_t file)
 {
     claims_end(l, LEDGER_FILE, file);
+    ledger_tell(l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_FILE_CLOSED, .file = file});
 }
 
 static void managed_lower(struct bh_ledger *l, uint32_t pid, uint64_t bytes)
@@ -517,6 +538,7 @@ void bh_ledger_process_gone(struct bh_ledger *l, uint32_t pid)
 {
     managed_lower(l, pid, UINT64_MAX);
     claims_end(l, LEDGER_PROCESS, pid);
+    ledger_tell(l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_PROCESS_GONE, .pid = pid});
 }
 
 bool bh_ledger_map(struct bh_ledger *l, uint32_t pid, uint64_t bytes)
@@ -533,22 +555,27 @@ bool bh_ledger_map(struct bh_ledger *l, uint32_t pid, uint64_t bytes)
     uint32_t slot = owner_get(l, LEDGER_PROCESS, pid); /* may move the pool */
     l->owners[LEDGER_PROCESS].pool.at[slot].managed_bytes += bytes;
     l->managed_bytes += bytes;
-    peak_note(l, LEDGER_ANYWHERE);
+    ledger_peak_note(l, LEDGER_ANYWHERE);
+    ledger_tell(l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_MAP, .pid = pid, .bytes = bytes});
     return true;
 }
 
 void bh_ledger_unmap(struct bh_ledger *l, uint32_t pid, uint64_t bytes)
 {
     managed_lower(l, pid, bytes);
+    ledger_tell(l, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_UNMAP, .pid = pid, .bytes = bytes});
 }
 
 void bh_ledger_counted(struct bh_ledger *l, uint32_t gpu, uint64_t driver_bytes)
 {
     if (gpu >= BH_LEDGER_GPUS)
         return;
+    if (!l->gpus[gpu].seen || l->gpus[gpu].counted != driver_bytes)
+        ledger_tell(l,
+                    &(struct bh_ledger_op){.kind = BH_LEDGER_OP_COUNTED, .gpu = gpu, .bytes = driver_bytes});
     gpu_see(l, gpu);
     l->gpus[gpu].counted = driver_bytes;
-    peak_note(l, gpu);
+    ledger_peak_note(l, gpu);
 }
 
 struct bh_ledger_sum bh_ledger_sum(const struct bh_ledger *l, uint32_t gpu)
@@ -575,4 +602,15 @@ uint32_t bh_ledger_gpu_of(const struct bh_ledger *l, uint32_t client, uint32_t o
     uint32_t slot = object_find(l, client, object);
     uint32_t gpu = slot == LEDGER_NONE ? LEDGER_ANYWHERE : l->objects.at[slot].gpu;
     return gpu == LEDGER_ANYWHERE ? UINT32_MAX : gpu;
+}
+
+bool bh_ledger_has(const struct bh_ledger *l, uint32_t client, uint32_t object)
+{
+    return object_find(l, client, object) != LEDGER_NONE;
+}
+
+uint64_t bh_ledger_managed(const struct bh_ledger *l, uint32_t pid)
+{
+    const uint32_t slot = owner_find(l, LEDGER_PROCESS, pid);
+    return slot == LEDGER_NONE ? 0 : l->owners[LEDGER_PROCESS].pool.at[slot].managed_bytes;
 }

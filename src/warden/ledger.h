@@ -13,6 +13,8 @@
 #ifndef BH_WARDEN_LEDGER_H
 #define BH_WARDEN_LEDGER_H
 
+#include "base/err.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -75,7 +77,36 @@ struct bh_ledger_sum {
 /* A GPU that is not known: what is held without knowing where; it is in `held` of each GPU too. */
 struct bh_ledger_sum bh_ledger_sum(const struct bh_ledger *l, uint32_t gpu);
 uint32_t bh_ledger_gpu_of(const struct bh_ledger *l, uint32_t client,
-                          uint32_t object);             /* UINT32_MAX: unknown */
-const char *bh_ledger_check(const struct bh_ledger *l); /* every invariant; NULL: all hold */
+                          uint32_t object); /* UINT32_MAX: unknown */
+bool bh_ledger_has(const struct bh_ledger *l, uint32_t client, uint32_t object);
+uint64_t bh_ledger_managed(const struct bh_ledger *l, uint32_t pid); /* what it has mapped */
+const char *bh_ledger_check(const struct bh_ledger *l);              /* every invariant; NULL: all hold */
+
+/*
+ * What changes a ledger, as data: whoever hears all of it can make the same ledger again. Two things are not told, for
+ * they end with the process that asked the driver: reservations, and how often something was refused.
+ */
+enum bh_ledger_op_kind {
+    BH_LEDGER_OP_NONE,
+#define LEDGER_OP(name, fn, first) BH_LEDGER_OP_##name,
+#include "warden/ledger_ops.def"
+#undef LEDGER_OP
+    BH_LEDGER_OP_N_
+};
+struct bh_ledger_op {
+    uint32_t kind, pid;
+    uint32_t client, parent, object, class, gpu, flags;
+    uint64_t bytes, file;
+    uint32_t source_client, source;
+};
+struct bh_ledger_log {
+    void (*fn)(void *arg, const struct bh_ledger_op *op); /* NULL: nobody hears it */
+    void *arg;
+};
+void bh_ledger_observe(struct bh_ledger *l, struct bh_ledger_log log);
+/* Does it. False: no ledger would have told that. */
+bool bh_ledger_apply(struct bh_ledger *l, const struct bh_ledger_op *op) BH_MUST_USE;
+/* Tells all that makes this ledger out of a new one. */
+void bh_ledger_snapshot(struct bh_ledger *l, struct bh_ledger_log to);
 
 #endif

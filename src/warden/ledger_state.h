@@ -35,7 +35,8 @@ enum {
 /* Memory, held by one object or more. */
 struct ledger_block {
     uint64_t bytes;
-    uint32_t refs; /* 0: a free slot */
+    uint32_t refs;    /* 0: a free slot */
+    uint32_t ordinal; /* while it is told (ledger_ops.c) */
     uint8_t gpu;
     bool doubt; /* the driver may have freed it unseen: its end says nothing about the driver's count */
 };
@@ -44,6 +45,7 @@ struct ledger_object {
     uint32_t client, handle;            /* client: its handle */
     uint32_t parent, first, next, prev; /* a root has no parent */
     uint32_t block;
+    uint32_t ordinal; /* while it is told (ledger_ops.c) */
     uint8_t gpu;
     bool live, named; /* not named: its name went to another object that the driver made */
 };
@@ -85,7 +87,20 @@ struct bh_ledger {
     LEDGER_POOL(struct ledger_block) blocks;
     LEDGER_POOL(struct ledger_claim) claims;
     struct ledger_owners owners[LEDGER_LISTS];
+    struct bh_ledger_log log;
+    bool begun; /* something was done after what was told at once */
 };
+
+/* Of ledger.c, for ledger_ops.c. */
+uint32_t ledger_object_new(struct bh_ledger *l, const struct ledger_object *like);
+uint32_t ledger_client_get(struct bh_ledger *l, uint32_t handle);
+void ledger_peak_note(struct bh_ledger *l, uint32_t gpu);
+
+static inline void ledger_tell(const struct bh_ledger *l, const struct bh_ledger_op *op)
+{
+    if (l->log.fn)
+        l->log.fn(l->log.arg, op);
+}
 
 static inline uint64_t ledger_key(uint32_t client, uint32_t handle)
 {

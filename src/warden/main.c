@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "warden/gate.h"
+#include "warden/selftest.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
 
@@ -18,6 +19,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
@@ -123,12 +125,23 @@ static int keep_few_rights(struct bh_err *err)
     return BH_OK;
 }
 
-static int drop_rights(uint32_t pid, struct bh_err *err)
+/* One that has ended is told by its pidfd, not by its number, which may be another's. Whoever starts a second warden for what
+ * it left behind is the user that started the first: then this process is that already. */
+static bool is_there(int pidfd)
+{
+    struct pollfd at = {.fd = pidfd, .events = POLLIN};
+    return poll(&at, 1, 0) == 0;
+}
+
+static int drop_rights(int pidfd, uint32_t pid, bool adopted, struct bh_err *err)
 {
     BH_AUTOFREE gid_t *groups = bh_alloc(GROUPS_MAX, sizeof(*groups));
     struct identity who = {.groups = groups};
     int rc = read_identity(pid, &who, err);
-    if (rc == BH_OK)
+    const bool there = is_there(pidfd); /* after the look */
+    if (!there && adopted)
+        rc = BH_OK;
+    else if (rc == BH_OK)
         rc = become(&who, err);
     if (rc == BH_OK)
         rc = keep_few_rights(err);
@@ -137,14 +150,17 @@ static int drop_rights(uint32_t pid, struct bh_err *err)
 
 /* ---- where ---- */
 
-/* A duplicate is held for each file of the driver that a tenant has open. */
-static void raise_files(void)
+/* A duplicate is held for each file of the driver that a tenant has open. The journal is a large file, if an empty one. */
+static void raise_limits(void)
 {
+    static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
     struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    files.rlim_cur = files.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+    (void)setrlimit(RLIMIT_FSIZE, &none);
+    (void)signal(SIGXFSZ, SIG_IGN);
 }
 
 static int leave_launcher(struct bh_err *err)
@@ -162,28 +178,11 @@ static int leave_launcher(struct bh_err *err)
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)signal(SIGPIPE, SIG_IGN);
-    raise_files();
+    raise_limits();
     return BH_OK;
 }
 
 /* ---- the lease ---- */
-
-static int check_driver(const struct bh_driver *driver, struct bh_err *err)
-{
-    char version[32];
-    void *self = NULL;
-    size_t n_gpus = 0;
-    int rc = driver->check(version, err);
-    if (rc == BH_OK)
-        rc = driver->open(&self, &n_gpus, err);
-    if (rc < 0)
-        return rc;
-    driver->close(self);
-    if (n_gpus == 0)
-        return bh_fail(err, BH_NOT_FOUND, "the %s driver %s has no GPU; bulkhead doctor looks for the reason",
-                       driver->name, version);
-    return BH_OK;
-}
 
 static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct bh_err *err)
 {
@@ -200,9 +199,16 @@ static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct 
                                       .root_pid = start.root_pid,
                                       .cap_bytes = start.cap_bytes,
                                       .tick_ms = start.tick_ms,
+                                      .view = start.view,
+                                      .journal = fds[BH_LEASE_JOURNAL],
+                                      .adopted = start.adopted != 0,
                                       .driver = bh_driver_here()};
-    rc = check_driver(config->driver, err);
-    return rc < 0 ? rc : drop_rights(start.root_pid, err);
+    char version[32];
+    rc = config->driver->check(version, err);
+    /* Where a lease goes on it held already. */
+    if (rc == BH_OK && !config->adopted)
+        rc = bh_selftest(config->driver, version, err);
+    return rc < 0 ? rc : drop_rights(config->root, start.root_pid, config->adopted, err);
 }
 
 static int answer(int code, const char *text)
@@ -210,6 +216,14 @@ static int answer(int code, const char *text)
     struct bh_lease_answer a = {.code = code};
     (void)snprintf(a.text, sizeof(a.text), "%s", text);
     return bh_fds_send(BH_LEASE_SOCKET, &a, sizeof(a), NULL, 0, NULL);
+}
+
+/* With a launcher that is gone the command goes too, and the lease will be over by itself. */
+static void tell_ready(void *arg)
+{
+    bool *told = arg;
+    *told = true;
+    (void)!answer(0, "");
 }
 
 /* Nobody may be there to hear it any more; the lease is over all the same. */
@@ -234,6 +248,7 @@ int main(void)
     struct bh_gate_config config;
     struct bh_gate_stats stats = {0};
     struct bh_err err = {0};
+    bool told = false;
     int fds[BH_LEASE_FDS];
     if (fcntl(BH_LEASE_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
         fputs("bulkhead-warden is started by bulkhead run, not by hand\n", stderr);
@@ -242,9 +257,14 @@ int main(void)
     int rc = leave_launcher(&err);
     if (rc == BH_OK)
         rc = prepare(&config, fds, &err);
-    if (answer(rc, rc < 0 ? err.msg : "") < 0 || rc < 0)
-        return bh_code_exit(rc < 0 ? rc : BH_SYSTEM);
-    rc = bh_gate_serve(&config, &stats, &err);
-    report(rc, &stats, rc < 0 ? err.msg : "");
+    if (rc == BH_OK) {
+        config.ready = tell_ready;
+        config.ready_arg = &told;
+        rc = bh_gate_serve(&config, &stats, &err);
+    }
+    if (told)
+        report(rc, &stats, rc < 0 ? err.msg : "");
+    else
+        (void)!answer(rc, err.msg);
     return rc < 0 ? bh_code_exit(rc) : 0;
 }

@@ -184,12 +184,20 @@ struct bh_remote_process *bh_remote_process(struct bh_remote *r, uint32_t tid)
 
 /* ---- descriptors ---- */
 
-static bool has_slot(const struct bh_remote_process *p, int fd)
+/* Of two files that are known under one number one is no longer there: the sweep will find out which. */
+static bool has_slot(const struct bh_remote_process *p, int fd, uint32_t file)
 {
     for (size_t i = 0; i < p->slots.n; i++)
-        if (p->slots.at[i].fd == fd)
+        if (p->slots.at[i].fd == fd && p->slots.at[i].file == file)
             return true;
     return false;
+}
+
+static void add_slot(struct bh_remote *r, struct bh_remote_process *p, int fd, uint32_t file)
+{
+    *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, file};
+    if (r->hear.held)
+        r->hear.held(r->arg, p, fd, &r->files.at[file]);
 }
 
 /* The file under fd of that process, where it is one of those from `from` on; it is then held for the process. */
@@ -199,10 +207,10 @@ static bool holds(struct bh_remote *r, uint32_t pid, int fd, uint32_t from, uint
         if (!r->files.at[i].id || !same_file((pid_t)pid, fd, r->self, r->files.at[i].fd))
             continue;
         struct bh_remote_process *p = learn(r, pid);
-        if (!p || has_slot(p, fd))
+        if (!p || has_slot(p, fd, i))
             return false;
-        *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, i};
         r->files.at[i].refs++;
+        add_slot(r, p, fd, i);
         return true;
     }
     return false;
@@ -220,18 +228,17 @@ static bool next_number(DIR *folder, uint32_t *ret)
     return false;
 }
 
-/* Its list of descriptors is for its own user alone; to somebody else only the first numbers can be tried. */
-static size_t find_in(struct bh_remote *r, uint32_t pid, uint32_t from, uint32_t to)
+/* Its list of descriptors is for its own user alone; of somebody else's, each number that there can be is tried. */
+static size_t find_in(struct bh_remote *r, uint32_t pid, uint64_t n_fds, uint32_t from, uint32_t to)
 {
-    enum { TRIED = 1024 };
     char path[32];
     size_t found = 0;
     uint32_t fd;
     (void)snprintf(path, sizeof(path), "/proc/%u/fd", pid);
     DIR *fds = opendir(path);
     if (!fds && errno == EACCES)
-        for (int i = 0; i < TRIED; i++)
-            found += holds(r, pid, i, from, to);
+        for (uint64_t i = 0; i < n_fds && i < INT32_MAX; i++)
+            found += holds(r, pid, (int)i, from, to);
     while (fds && next_number(fds, &fd))
         found += holds(r, pid, (int)fd, from, to);
     if (fds)
@@ -245,12 +252,12 @@ static size_t find_holders(struct bh_remote *r, uint32_t from, uint32_t to)
     char text[STATUS_MAX];
     size_t found = 0;
     uint32_t pid;
-    uint64_t filters;
+    uint64_t filters, n_fds;
     DIR *proc = opendir("/proc");
     while (proc && next_number(proc, &pid))
         if (read_status(pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
-            filters > r->filters)
-            found += find_in(r, pid, from, to);
+            filters > r->filters && field(text, "\nFDSize:", 10, 0, &n_fds))
+            found += find_in(r, pid, n_fds, from, to);
     if (proc)
         (void)closedir(proc);
     return found;
@@ -268,6 +275,8 @@ static void unref(struct bh_remote *r, uint32_t at)
     if (r->files.at[at].used && !r->ending && find_holders(r, at, at + 1))
         return;
     const uint64_t id = r->files.at[at].id;
+    if (r->files.at[at].used && !r->ending && r->hear.closing)
+        r->hear.closing(r->arg, &r->files.at[at]);
     close(r->files.at[at].fd);
     r->files.at[at].id = 0;
     r->hear.closed(r->arg, id);
@@ -276,6 +285,8 @@ static void unref(struct bh_remote *r, uint32_t at)
 static void drop_slot(struct bh_remote *r, struct bh_remote_process *p, size_t i)
 {
     const uint32_t file = p->slots.at[i].file;
+    if (r->hear.dropped)
+        r->hear.dropped(r->arg, p, p->slots.at[i].fd);
     p->slots.at[i] = p->slots.at[--p->slots.n];
     unref(r, file);
 }
@@ -327,8 +338,8 @@ static int duplicate(const struct bh_remote *r, const struct bh_remote_process *
     return rc;
 }
 
-/* Takes own: the same open file may be known under another number, or from another process. */
-static uint32_t adopt(struct bh_remote *r, int own, struct bh_driver_file what)
+/* Takes own: the same open file may be known under another number, or from another process. id 0: a new one's is next. */
+static uint32_t adopt(struct bh_remote *r, int own, struct bh_driver_file what, uint64_t id)
 {
     size_t room = r->files.n;
     for (size_t i = 0; i < r->files.n; i++) {
@@ -343,7 +354,7 @@ static uint32_t adopt(struct bh_remote *r, int own, struct bh_driver_file what)
     }
     struct bh_remote_file *f = room < r->files.n ? &r->files.at[room] : bh_vec_push(&r->files);
     *f = (struct bh_remote_file){
-        .id = ++r->last_id, .fd = own, .index = (uint32_t)room, .refs = 1, .what = what};
+        .id = id ? id : ++r->last_id, .fd = own, .index = (uint32_t)room, .refs = 1, .what = what};
     return (uint32_t)room;
 }
 
@@ -381,10 +392,41 @@ int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t ti
         close(own);
         return 0;
     }
-    const uint32_t file = adopt(r, own, what);
-    *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, file};
+    const uint32_t file = adopt(r, own, what, 0);
+    add_slot(r, p, fd, file);
     *ret = hold(r, file);
     return 0;
+}
+
+uint64_t bh_remote_inode(const struct bh_remote_file *f)
+{
+    struct stat st;
+    return fstat(f->fd, &st) == 0 ? st.st_ino : 0;
+}
+
+bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd, uint64_t id,
+                       struct bh_driver_file what, uint64_t inode)
+{
+    struct bh_remote_file f = {.fd = -1};
+    for (size_t i = 0; i < p->slots.n; i++)
+        if (p->slots.at[i].fd == fd)
+            return false;
+    if (duplicate(r, p, p->pid, fd, &f.fd) < 0)
+        return false;
+    const struct bh_driver_file is = r->driver->identify(f.fd);
+    bool good = is.kind == what.kind && is.gpu == what.gpu && bh_remote_inode(&f) == inode;
+    /* One number, one open file, whoever has it. */
+    for (size_t i = 0; i < r->files.n && good; i++)
+        if (r->files.at[i].id == id)
+            good = same_file(r->self, f.fd, r->self, r->files.at[i].fd);
+    if (!good) {
+        close(f.fd);
+        return false;
+    }
+    const uint32_t file = adopt(r, f.fd, what, id);
+    r->files.at[file].used = true; /* it may be */
+    add_slot(r, p, fd, file);
+    return true;
 }
 
 void bh_remote_sweep(struct bh_remote *r)

@@ -37,10 +37,13 @@ struct bh_remote_slot {
 struct bh_remote_process {
     uint32_t pid;
     int pidfd;
+    uint64_t started; /* for whoever hears of it to fill in */
     uid_t uid;
     bool admin; /* may do what needs CAP_SYS_ADMIN of the machine */
     BH_VEC(struct bh_remote_slot) slots;
     uint64_t mapped; /* managed memory granted */
+    bool let_map;    /* a shared mapping of another file was let through, at this tick of the gate */
+    uint32_t let_map_tick;
     struct {
         uint32_t tid, tick;
         uint64_t bytes;
@@ -58,6 +61,11 @@ struct bh_remote_file {
 struct bh_remote_hear {
     void (*closed)(void *arg, uint64_t file); /* no process has it any more */
     void (*learned)(void *arg, struct bh_remote_process *p);
+    /* A process has this file under a number, or has it no longer. May be NULL. */
+    void (*held)(void *arg, const struct bh_remote_process *p, int fd, const struct bh_remote_file *f);
+    void (*dropped)(void *arg, const struct bh_remote_process *p, int fd);
+    /* The last duplicate of a file on which something was made is about to be closed. May be NULL. */
+    void (*closing)(void *arg, const struct bh_remote_file *f);
 };
 
 struct bh_remote {
@@ -95,6 +103,10 @@ void bh_remote_rights(struct bh_remote_process *p);
 int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t tid, int fd,
                    struct bh_remote_file *ret);
 void bh_remote_release(struct bh_remote *r, const struct bh_remote_file *f); /* somebody else's: nothing */
+/* Another warden knew this file by the number `id`. false: what is there now is not that, or nothing is. */
+bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd, uint64_t id,
+                       struct bh_driver_file what, uint64_t inode);
+uint64_t bh_remote_inode(const struct bh_remote_file *f); /* the same for two opens of one device */
 /* Drops what a process no longer has under the number it was found by. */
 void bh_remote_sweep(struct bh_remote *r);
 /*

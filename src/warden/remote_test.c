@@ -38,7 +38,7 @@ static void learned(void *arg, struct bh_remote_process *p)
     n_learned++;
 }
 
-static const struct bh_remote_hear hear = {closed, learned};
+static const struct bh_remote_hear hear = {.closed = closed, .learned = learned};
 static struct bh_remote remote;
 
 static void begin(void)

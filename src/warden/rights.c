@@ -18,35 +18,52 @@ static int set_user(uid_t uid)
     return syscall(SYS_setresuid, (uid_t)-1, uid, (uid_t)-1) == 0 ? 0 : -errno;
 }
 
-/* *ret_had: it was effective. */
-static int set_admin(bool on, bool *ret_had)
+static int read_caps(struct __user_cap_header_struct *head,
+                     struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3])
 {
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    *head = (struct __user_cap_header_struct){.version = _LINUX_CAPABILITY_VERSION_3};
+    return syscall(SYS_capget, head, caps) == 0 ? 0 : -errno;
+}
+
+static int set_admin(bool on)
+{
+    struct __user_cap_header_struct head;
     struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
-    if (syscall(SYS_capget, &head, caps) != 0)
-        return -errno;
-    *ret_had = caps[0].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
-    if (*ret_had == on)
-        return 0;
-    caps[0].effective ^= CAP_TO_MASK(CAP_SYS_ADMIN);
+    int rc = read_caps(&head, caps);
+    if (rc < 0)
+        return rc;
+    caps[0].effective &= ~CAP_TO_MASK(CAP_SYS_ADMIN);
+    caps[0].effective |= on ? CAP_TO_MASK(CAP_SYS_ADMIN) : 0;
     return syscall(SYS_capset, &head, caps) == 0 ? 0 : -errno;
 }
 
-int bh_rights_lay_down(uid_t uid, bool admin, struct bh_rights *ret)
+void bh_rights_read(struct bh_rights_own *ret)
+{
+    struct __user_cap_header_struct head;
+    struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+    ret->uid = geteuid();
+    /* Where it cannot be read, it is laid down each time. */
+    ret->admin = read_caps(&head, caps) < 0 || (caps[0].effective & CAP_TO_MASK(CAP_SYS_ADMIN));
+}
+
+int bh_rights_lay_down(const struct bh_rights_own *own, uid_t uid, bool admin, struct bh_rights *ret)
 {
     *ret = (struct bh_rights){0};
-    if (uid != geteuid() && uid != (uid_t)-1) {
+    if (uid != own->uid && uid != (uid_t)-1) {
         int rc = set_user(uid);
         ret->user = rc == 0;
         return rc;
     }
-    return admin ? 0 : set_admin(false, &ret->admin);
+    if (admin || !own->admin)
+        return 0;
+    int rc = set_admin(false);
+    ret->admin = rc == 0;
+    return rc;
 }
 
 void bh_rights_take_up(const struct bh_rights *rights)
 {
-    bool had;
     /* A warden that cannot become itself again could hold nothing: its tenants then fail closed. */
-    if ((rights->user && set_user(getuid()) < 0) || (rights->admin && set_admin(true, &had) < 0))
+    if ((rights->user && set_user(getuid()) < 0) || (rights->admin && set_admin(true) < 0))
         abort();
 }

@@ -10,6 +10,13 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* Who this process is, asked once: it does not change but by what is below. */
+struct bh_rights_own {
+    uid_t uid;
+    bool admin; /* has CAP_SYS_ADMIN in force */
+};
+void bh_rights_read(struct bh_rights_own *ret);
+
 /* What was put down, to be taken up again. */
 struct bh_rights {
     bool user, admin;
@@ -17,7 +24,7 @@ struct bh_rights {
 
 /* From here on this thread is that user, and may do what needs CAP_SYS_ADMIN only if `admin`. 0, or a negative errno
  * with nothing changed. */
-int bh_rights_lay_down(uid_t uid, bool admin, struct bh_rights *ret);
+int bh_rights_lay_down(const struct bh_rights_own *own, uid_t uid, bool admin, struct bh_rights *ret);
 void bh_rights_take_up(const struct bh_rights *rights);
 
 #endif

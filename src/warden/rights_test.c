@@ -17,8 +17,10 @@ static bool is_admin(void)
 TEST(nothing_is_laid_down_for_an_equal)
 {
     struct bh_rights r;
+    struct bh_rights_own own;
+    bh_rights_read(&own);
     const bool before = is_admin();
-    CHECK_EQ(bh_rights_lay_down(geteuid(), true, &r), 0);
+    CHECK_EQ(bh_rights_lay_down(&own, geteuid(), true, &r), 0);
     CHECK(!r.user && !r.admin);
     CHECK_EQ(is_admin(), before);
     bh_rights_take_up(&r);
@@ -28,13 +30,15 @@ TEST(nothing_is_laid_down_for_an_equal)
 TEST(administration_goes_and_comes_back)
 {
     struct bh_rights r;
+    struct bh_rights_own own;
+    bh_rights_read(&own);
     const bool before = is_admin();
-    CHECK_EQ(bh_rights_lay_down(geteuid(), false, &r), 0);
+    CHECK_EQ(bh_rights_lay_down(&own, geteuid(), false, &r), 0);
     CHECK(!is_admin());
     CHECK_EQ(r.admin, before);
     bh_rights_take_up(&r);
     CHECK_EQ(is_admin(), before);
-    CHECK_EQ(bh_rights_lay_down((uid_t)-1, false, &r), 0); /* nobody is known */
+    CHECK_EQ(bh_rights_lay_down(&own, (uid_t)-1, false, &r), 0); /* nobody is known */
     CHECK(!is_admin());
     bh_rights_take_up(&r);
     CHECK_EQ(is_admin(), before);
@@ -44,9 +48,11 @@ TEST(another_user_has_what_that_user_has)
 {
     enum { NOBODY = 65534 };
     struct bh_rights r;
+    struct bh_rights_own own;
+    bh_rights_read(&own);
     const uid_t me = geteuid();
     const bool before = is_admin();
-    int rc = bh_rights_lay_down(NOBODY, true, &r);
+    int rc = bh_rights_lay_down(&own, NOBODY, true, &r);
     if (me != 0) {
         CHECK(rc < 0 || me == NOBODY); /* only root can */
         return;

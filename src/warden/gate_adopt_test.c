@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Wardens that are killed, each followed by another one: the tenant gets what it would have got, and no byte more.
+ *
+ * Killed before and after every single call that a warden makes to the driver, one run for each; and at moments picked at
+ * random, also while they take over.
+ */
+#include "warden/gate_fixture.h"
+
+#include "base/choice.h"
+
+static const uint64_t cap = 64 * BH_MIB;
+enum { OWN = 0xaa000001 }; /* a tenant's client; not of those that the driver gives to a warden */
+
+static struct {
+    volatile uint64_t calls;   /* made to the driver, by all wardens */
+    volatile uint64_t kill_at; /* the number of the call; 0: none */
+    volatile bool kill_after;
+    struct bh_gate_stats stats;
+    char why[sizeof(((struct bh_err *)NULL)->msg)];
+} *wardens;
+
+/* ---- wardens ---- */
+
+static int deadly_ioctl(int fd, uint32_t cmd, void *arg)
+{
+    const bool now = ++wardens->calls == wardens->kill_at;
+    if (now && !wardens->kill_after)
+        (void)raise(SIGKILL);
+    int rc = bh_driver_simulated.ioctl(fd, cmd, arg);
+    if (now)
+        (void)raise(SIGKILL);
+    return rc;
+}
+
+static pid_t start_warden(const struct bh_gate_config *config)
+{
+    struct bh_err err = {0};
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int rc = bh_gate_serve(config, &wardens->stats, &err);
+    memcpy(wardens->why, err.msg, sizeof(wardens->why));
+    _exit(rc < 0);
+}
+
+struct plan {
+    uint32_t kills; /* at random, so many; 0: as the driver's calls say */
+    uint64_t seed;
+};
+
+/* Before the next kill: mostly soon, so that a warden that takes over is hit too. */
+static useconds_t moment(struct bh_choice *c)
+{
+    static const uint32_t up_to[] = {300, 1000, 3000, 10000, 10000, 30000};
+    return bh_choose(c, up_to[bh_choose(c, BH_COUNT_OF(up_to))]);
+}
+
+/* One warden after the other until one comes to the end. How many were killed, or -1: one failed. */
+static int serve_in_turn(struct bh_gate_config *config, const struct plan *plan)
+{
+    uint8_t bytes[4096];
+    struct bh_choice c = {bytes, sizeof(bytes)};
+    bh_choice_fill(bytes, sizeof(bytes), plan->seed);
+    for (int killed = 0;; killed++) {
+        int status;
+        pid_t warden = start_warden(config);
+        if ((uint32_t)killed < plan->kills) {
+            (void)usleep(moment(&c));
+            (void)kill(warden, SIGKILL);
+        }
+        if (waitpid(warden, &status, 0) != warden)
+            return -1;
+        if (WIFEXITED(status)) {
+            if (WEXITSTATUS(status) != 0)
+                printf("# warden %d: %s\n", killed, wardens->why);
+            return WEXITSTATUS(status) == 0 ? killed : -1;
+        }
+        struct stat st;
+        config->adopted = fstat(config->journal, &st) == 0 && st.st_size > 0;
+    }
+}
+
+/* The tenant's exit status, or -1. */
+static int lease_in_turn(tenant_fn *fn, const struct plan *plan, int *ret_killed)
+{
+    static struct bh_driver driver;
+    int to_gate[2], from_gate[2], its[2], status;
+    driver = bh_driver_simulated;
+    driver.ioctl = deadly_ioctl;
+    if (!shared)
+        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(shared, 0, sizeof(*shared));
+    if (pipe(to_gate) < 0 || pipe(from_gate) < 0)
+        return -1;
+    pid_t launcher = launch(fn, to_gate, from_gate);
+    close(to_gate[1]);
+    close(from_gate[0]);
+    if (read(to_gate[0], its, sizeof(its)) != (ssize_t)sizeof(its))
+        return -1;
+    int root = (int)syscall(SYS_pidfd_open, its[0], 0);
+    int listener = (int)syscall(SYS_pidfd_getfd, root, its[1], 0);
+    int journal = memfd_create("journal", MFD_CLOEXEC);
+    if (root < 0 || listener < 0 || journal < 0 || write(from_gate[1], "x", 1) != 1)
+        return -1;
+    close(to_gate[0]);
+    close(from_gate[1]);
+    struct bh_gate_config config = {.listener = listener,
+                                    .root = root,
+                                    .root_pid = (uint32_t)its[0],
+                                    .cap_bytes = cap,
+                                    .tick_ms = 5,
+                                    .journal = journal,
+                                    .driver = &driver};
+    *ret_killed = serve_in_turn(&config, plan);
+    close(listener);
+    close(root);
+    close(journal);
+    if (*ret_killed < 0)
+        (void)kill(launcher, SIGKILL);
+    if (waitpid(launcher, &status, 0) != launcher || *ret_killed < 0)
+        return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void wardens_begin(void)
+{
+    if (!wardens)
+        wardens = mmap(NULL, sizeof(*wardens), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(wardens, 0, sizeof(*wardens));
+    sim_begin();
+}
+
+/* ---- killed at every call to the driver ---- */
+
+/* To the last byte, so that anything charged twice, or forgotten, is seen. */
+static void exact(void)
+{
+    struct rm_vid_heap heap = {
+        .client = OWN, .parent = T_DEV, .function = RM_HEAP_ALLOC_SIZE, .size = 4 * BH_MIB};
+    int fd = tenant_open(OWN), other = tenant_open(OWN + 1);
+    struct rm_dup d = {
+        .client = OWN + 1, .parent = T_DEV, .object = T_MEM, .source_client = OWN, .source_object = T_MEM};
+    HOLDS(tenant_take(fd, OWN, T_MEM, 40 * BH_MIB) == RM_OK);
+    HOLDS(bh_sim_ioctl(other, RM_IOC(RM_DUP_OBJECT, sizeof(d)), &d) == 0 && d.status == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, 24 * BH_MIB) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 2, 1) == RM_NO_MEMORY);
+    /* a name that is taken stays what it was */
+    HOLDS(tenant_free(fd, OWN, T_MEM + 1) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM, 2 * BH_MIB) == RM_INSERT_DUPLICATE_NAME);
+    HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM, 26 * BH_MIB) == RM_NO_MEMORY);
+    HOLDS(tenant_free(other, OWN + 1, T_MEM) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM, cap) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, 1) == RM_NO_MEMORY);
+    HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
+    heap.memory = T_MEM + 5;
+    HOLDS(bh_sim_ioctl(fd, RM_IOC(RM_VID_HEAP_CONTROL, sizeof(heap)), &heap) == 0 && heap.status == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM, 60 * BH_MIB) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, 1) == RM_NO_MEMORY);
+    heap.function = RM_HEAP_FREE;
+    HOLDS(bh_sim_ioctl(fd, RM_IOC(RM_VID_HEAP_CONTROL, sizeof(heap)), &heap) == 0 && heap.status == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, 4 * BH_MIB) == RM_OK);
+    HOLDS(tenant_free(fd, OWN, OWN) == RM_OK);
+    HOLDS(tenant_take(other, OWN + 1, T_MEM, cap) == RM_OK);
+    HOLDS(tenant_take(other, OWN + 1, T_MEM + 1, 1) == RM_NO_MEMORY);
+}
+
+static void killed_at_every_call(bool after)
+{
+    uint64_t calls = UINT64_MAX;
+    for (uint64_t at = 0; at <= calls; at++) {
+        int killed;
+        wardens_begin();
+        wardens->kill_at = at;
+        wardens->kill_after = after;
+        int rc = lease_in_turn(exact, &(struct plan){0}, &killed);
+        if (rc != 0 || shared->line)
+            printf("# killed %s call %" PRIu64 ": tenant failed in line %d\n", after ? "after" : "before", at,
+                   shared->line);
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(killed, at > 0);
+        CHECK_EQ(wardens->stats.killed, 0);
+        CHECK_EQ(wardens->stats.peak_bytes, cap);
+        if (at == 0)
+            calls = wardens->calls;
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+    printf("# %" PRIu64 " calls\n", calls);
+    CHECK(calls > 15);
+}
+
+TEST(a_warden_killed_before_any_call_to_the_driver_is_not_missed)
+{
+    killed_at_every_call(false);
+}
+
+TEST(a_warden_killed_after_any_call_to_the_driver_is_not_missed)
+{
+    killed_at_every_call(true);
+}
+
+/* The driver chooses the name: what was made and not told stays charged, and goes with its client. */
+static void unnamed(void)
+{
+    int fd = tenant_open(OWN);
+    for (int i = 0; i < 4; i++) {
+        struct rm_memory_params p = {.size = 10 * BH_MIB};
+        struct rm_alloc a = {
+            .client = OWN, .parent = T_DEV, .class = RM_CLASS_MEMORY_LOCAL, .params = (uintptr_t)&p};
+        HOLDS(bh_sim_ioctl(fd, RM_IOC(RM_ALLOC, sizeof(a)), &a) == 0 && a.status == RM_OK && a.object != 0);
+        HOLDS(tenant_free(fd, OWN, a.object) == RM_OK);
+    }
+    HOLDS(tenant_take(fd, OWN, T_MEM, 50 * BH_MIB) == RM_OK);
+    HOLDS(tenant_free(fd, OWN, OWN) == RM_OK);
+    fd = tenant_open(OWN);
+    HOLDS(tenant_take(fd, OWN, T_MEM, cap) == RM_OK);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, 1) == RM_NO_MEMORY);
+}
+
+TEST(what_nobody_can_name_stays_charged_until_its_client_is_gone)
+{
+    for (uint64_t at = 1; at <= 12; at++) {
+        int killed;
+        wardens_begin();
+        wardens->kill_at = at;
+        wardens->kill_after = true;
+        CHECK_EQ(lease_in_turn(unnamed, &(struct plan){0}, &killed), 0);
+        CHECK_EQ(killed, 1);
+        CHECK_EQ(wardens->stats.killed, 0);
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+}
+
+/* ---- killed at any moment ---- */
+
+static void churn(void)
+{
+    int fd = tenant_open(OWN);
+    for (uint32_t i = 0; i < 300; i++) {
+        HOLDS(tenant_take(fd, OWN, T_MEM, 38 * BH_MIB) == RM_OK);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 1, 26 * BH_MIB) == RM_OK);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 2, 1) == RM_NO_MEMORY);
+        HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
+        HOLDS(tenant_free(fd, OWN, T_MEM + 1) == RM_OK);
+    }
+}
+
+/* Children with their own files, and one that only inherits. */
+static void family(void)
+{
+    int fd = tenant_open(OWN), status;
+    HOLDS(tenant_take(fd, OWN, T_MEM, 24 * BH_MIB) == RM_OK);
+    for (uint32_t round = 0; round < 10; round++) {
+        pid_t children[4];
+        for (uint32_t i = 0; i < BH_COUNT_OF(children); i++) {
+            children[i] = fork();
+            if (children[i] == 0) {
+                int own = tenant_open(OWN + 1 + i);
+                for (int k = 0; k < 10; k++) {
+                    HOLDS(tenant_take(own, OWN + 1 + i, T_MEM, 10 * BH_MIB) == RM_OK);
+                    if (k < 9)
+                        HOLDS(tenant_free(own, OWN + 1 + i, T_MEM) == RM_OK);
+                }
+                _exit(0);
+            }
+        }
+        for (uint32_t i = 0; i < BH_COUNT_OF(children); i++)
+            HOLDS(waitpid(children[i], &status, 0) == children[i] && status == 0);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 1, 40 * BH_MIB) == RM_OK);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 2, 1) == RM_NO_MEMORY);
+        HOLDS(tenant_free(fd, OWN, T_MEM + 1) == RM_OK);
+    }
+}
+
+/* Files that come and go under the same numbers. */
+static void reopen(void)
+{
+    for (uint32_t i = 0; i < 60; i++) {
+        int fd = tenant_open(OWN);
+        HOLDS(tenant_take(fd, OWN, T_MEM, cap) == RM_OK);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 1, 1) == RM_NO_MEMORY);
+        close(fd);
+    }
+}
+
+static void managed(void)
+{
+    uint64_t init[2] = {0}, range[2];
+    int fd = tenant_open(OWN), uvm = bh_sim_open("/dev/nvidia-uvm");
+    HOLDS(uvm >= 0 && bh_sim_ioctl(uvm, UVM_INITIALIZE, init) == 0);
+    for (uint32_t i = 0; i < 60; i++) {
+        void *at = bh_sim_mmap(uvm, 40 * BH_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, &range[0]);
+        HOLDS(at != MAP_FAILED);
+        HOLDS(bh_sim_mmap(uvm, 30 * BH_MIB, PROT_READ | PROT_WRITE, MAP_SHARED, &range[1]) == MAP_FAILED);
+        HOLDS(tenant_take(fd, OWN, T_MEM, 24 * BH_MIB) == RM_OK);
+        HOLDS(tenant_take(fd, OWN, T_MEM + 1, 1) == RM_NO_MEMORY);
+        HOLDS(bh_sim_munmap(uvm, at, 40 * BH_MIB, range[0]) == 0);
+        HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
+    }
+}
+
+static void killed_at_random(tenant_fn *fn, uint32_t kills)
+{
+    static uint64_t seed = 1;
+    int all = 0;
+    for (int round = 0; round < 3; round++, seed++) {
+        int killed;
+        wardens_begin();
+        int rc = lease_in_turn(fn, &(struct plan){.kills = kills, .seed = seed}, &killed);
+        if (rc != 0 || shared->line)
+            printf("# seed %" PRIu64 ": tenant failed in line %d\n", seed, shared->line);
+        CHECK_STR(wardens->stats.why_killed, "");
+        CHECK_EQ(wardens->stats.killed, 0);
+        CHECK_EQ(rc, 0);
+        CHECK(wardens->stats.peak_bytes <= cap);
+        all += killed;
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+    printf("# %d wardens killed\n", all);
+    CHECK(all > 10);
+}
+
+TEST(wardens_killed_while_a_tenant_allocates_are_not_missed)
+{
+    killed_at_random(churn, 60);
+}
+
+TEST(wardens_killed_while_processes_come_and_go_are_not_missed)
+{
+    killed_at_random(family, 60);
+}
+
+TEST(wardens_killed_while_files_come_and_go_are_not_missed)
+{
+    killed_at_random(reopen, 40);
+}
+
+TEST(wardens_killed_while_managed_memory_is_mapped_are_not_missed)
+{
+    killed_at_random(managed, 40);
+}
+
+TEST_MAIN

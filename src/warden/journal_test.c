@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What counts in a journal, what does not yet, and what is not believed. */
+#include "base/test.h"
+#include "warden/journal.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CAP = 1000000, HEAD = 4096, RECORD = 64 };
+
+static struct {
+    int fd;
+    struct bh_journal *j;
+    struct bh_ledger *l;
+    uint32_t rest; /* processes to tell */
+} it;
+
+static void tell_rest(void *arg, struct bh_journal *j)
+{
+    (void)arg;
+    for (uint32_t i = 1; i <= it.rest; i++)
+        bh_journal_process(j, &(struct bh_journal_process){i, i});
+}
+
+static bool begin(void)
+{
+    struct bh_err err;
+    it.fd = memfd_create("journal-test", MFD_CLOEXEC);
+    it.l = bh_ledger_new(CAP);
+    it.rest = 0;
+    if (bh_journal_new(it.fd, CAP, &it.j, &err) < 0)
+        return false;
+    bh_journal_attach(it.j, it.l, tell_rest, NULL);
+    return true;
+}
+
+static void end(void)
+{
+    bh_journal_free(it.j);
+    bh_ledger_free(it.l);
+    close(it.fd);
+}
+
+static void take(uint32_t object, uint64_t bytes)
+{
+    (void)bh_ledger_client(it.l, 10, 20, 1);
+    bh_ledger_object(it.l, &(struct bh_ledger_object){
+                               .client = 1, .parent = 1, .object = object, .gpu = 0, .bytes = bytes});
+}
+
+/* What a successor would hold, or -1: it could not go on. */
+static int64_t held_after(struct bh_err *err)
+{
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    if (bh_journal_adopt(it.fd, CAP, 5, &j, &found, err) < 0)
+        return -1;
+    const int64_t held = (int64_t)bh_ledger_sum(found.ledger, 0).held;
+    bh_journal_found_fini(&found);
+    bh_journal_free(j);
+    return held;
+}
+
+TEST(what_was_not_committed_does_not_count)
+{
+    struct bh_err err;
+    CHECK(begin());
+    CHECK_EQ(held_after(&err), 0);
+    take(5, 100);
+    CHECK_EQ(held_after(&err), 0);
+    bh_journal_set_stage(it.j, BH_JOURNAL_ISSUING); /* says nothing about records */
+    CHECK_EQ(held_after(&err), 0);
+    bh_journal_commit(it.j, BH_JOURNAL_ANSWERED);
+    CHECK_EQ(held_after(&err), 100);
+    take(6, 11);
+    bh_ledger_drop(it.l, 1, 5);
+    CHECK_EQ(held_after(&err), 100);
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(&err), 11);
+    end();
+}
+
+TEST(a_reservation_ends_with_who_made_it)
+{
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    CHECK(begin());
+    CHECK(bh_ledger_reserve(it.l, 0, 700));
+    take(5, 100);
+    bh_journal_commit(it.j, BH_JOURNAL_ISSUING);
+    CHECK_EQ(bh_journal_adopt(it.fd, CAP, 0, &j, &found, NULL), 0);
+    CHECK_EQ(bh_ledger_sum(found.ledger, 0).reserved, 0);
+    CHECK_EQ(bh_ledger_sum(found.ledger, 0).used, 100);
+    bh_journal_found_fini(&found);
+    bh_journal_free(j);
+    end();
+}
+
+TEST(the_call_and_how_far_it_came_are_found)
+{
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    CHECK(begin());
+    struct bh_journal_flight *f = bh_journal_flight(it.j);
+    f->notif.id = 77;
+    f->notif.pid = 5;
+    f->client = 1;
+    f->object = 9;
+    bh_journal_set_stage(it.j, BH_JOURNAL_ISSUING);
+    bh_journal_stats(it.j)->seen = 3;
+    CHECK_EQ(bh_journal_adopt(it.fd, CAP, 0, &j, &found, NULL), 0);
+    CHECK_EQ(bh_journal_stage(j), BH_JOURNAL_ISSUING);
+    CHECK_EQ(bh_journal_flight(j)->notif.id, 77);
+    CHECK_EQ(bh_journal_flight(j)->object, 9);
+    CHECK_EQ(bh_journal_stats(j)->seen, 3);
+    bh_journal_found_fini(&found);
+    bh_journal_free(j);
+    bh_journal_clear_flight(it.j);
+    static const struct bh_journal_flight none;
+    CHECK(memcmp(f, &none, sizeof(none)) == 0);
+    CHECK_EQ(bh_journal_stage(it.j), BH_JOURNAL_IDLE);
+    end();
+}
+
+TEST(files_processes_and_mappings_are_found)
+{
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    CHECK(begin());
+    bh_journal_process(it.j, &(struct bh_journal_process){10, 500});
+    bh_journal_process(it.j, &(struct bh_journal_process){11, 501});
+    bh_journal_process(it.j, &(struct bh_journal_process){10, 900}); /* the number again */
+    bh_journal_slot(it.j, &(struct bh_journal_slot){.pid = 10, .fd = 3, .file = 1, .kind = 2, .gpu = 1});
+    bh_journal_slot(it.j, &(struct bh_journal_slot){.pid = 10, .fd = 4, .file = 9, .inode = 8});
+    bh_journal_slot(it.j, &(struct bh_journal_slot){.pid = 10, .fd = 3, .file = 2});
+    bh_journal_slot_gone(it.j, 10, 4);
+    bh_journal_slot_gone(it.j, 12, 4);
+    bh_journal_mapping(it.j, &(struct bh_journal_mapping){10, 10, 100});
+    bh_journal_mapping(it.j, &(struct bh_journal_mapping){10, 13, 200});
+    bh_journal_mapping(it.j, &(struct bh_journal_mapping){10, 10, 300});
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(bh_journal_adopt(it.fd, CAP, 0, &j, &found, NULL), 0);
+    CHECK_EQ(found.processes.n, 2);
+    CHECK_EQ(found.processes.at[0].started, 900);
+    CHECK_EQ(found.slots.n, 2);
+    CHECK_EQ(found.slots.at[0].file, 2);
+    CHECK_EQ(found.slots.at[1].pid, 0);
+    CHECK_EQ(found.last_file, 9);
+    CHECK_EQ(found.mappings.n, 2);
+    CHECK_EQ(found.mappings.at[0].bytes, 300);
+    bh_journal_found_fini(&found);
+    bh_journal_free(j);
+    end();
+}
+
+static int64_t memory_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 ? (int64_t)st.st_blocks * 512 : -1;
+}
+
+TEST(it_is_written_anew_and_stays_small)
+{
+    struct bh_err err;
+    CHECK(begin());
+    it.rest = 3;
+    take(4, 7);
+    for (uint32_t i = 0; i < 100000; i++) {
+        take(5, 100 + i);
+        bh_ledger_drop(it.l, 1, 5);
+        bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    }
+    take(5, 1);
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(&err), 8);
+    CHECK(memory_of(it.fd) <= 1 << 20);
+    /* one that has become large is small again when there is less to say */
+    for (uint32_t i = 0; i < 60000; i++)
+        take(100 + i, 1);
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(&err), 60008);
+    CHECK(memory_of(it.fd) > 4 << 20);
+    for (uint32_t i = 0; i < 60000; i++)
+        bh_ledger_drop(it.l, 1, 100 + i);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(&err), 8);
+    CHECK(memory_of(it.fd) <= 3 << 20);
+    end();
+}
+
+/* One byte of the memfd, and what is said then. */
+static bool damaged(off_t at, uint8_t value, const char *says)
+{
+    struct bh_err err = {0};
+    uint8_t before;
+    if (pread(it.fd, &before, 1, at) != 1 || pwrite(it.fd, &value, 1, at) != 1)
+        return false;
+    const int64_t held = held_after(&err);
+    if (pwrite(it.fd, &before, 1, at) != 1)
+        return false;
+    if (held != -1 || err.code != BH_CONFLICT || !strstr(err.msg, says))
+        printf("# byte %lld: %lld %s\n", (long long)at, (long long)held, err.msg);
+    return held == -1 && err.code == BH_CONFLICT && strstr(err.msg, says);
+}
+
+TEST(a_damaged_one_is_not_believed)
+{
+    struct bh_err err;
+    CHECK(begin());
+    take(5, 100);
+    take(6, 100);
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(&err), 200);
+    CHECK(damaged(0, 0, "is none"));
+    CHECK(damaged(8, 99, "of version 99"));
+    CHECK(damaged(16, 1, "another cap"));
+    CHECK(damaged(24, 3 << 1, "no room left"));
+    CHECK(damaged(28, 0xff, "records, of at most"));
+    CHECK(damaged(24, 0xff & ~7, "record 3 of 31 cannot be"));
+    for (off_t i = 0; i < 3 * RECORD; i++)
+        CHECK(damaged(HEAD + i, 0xee, "damaged: record"));
+    /* in the place of another one */
+    uint8_t records[2 * RECORD];
+    CHECK_EQ(pread(it.fd, records, sizeof(records), HEAD + RECORD), (int64_t)sizeof(records));
+    CHECK_EQ(pwrite(it.fd, records + RECORD, RECORD, HEAD + RECORD), RECORD);
+    CHECK_EQ(held_after(&err), -1);
+    CHECK_EQ(pwrite(it.fd, records, RECORD, HEAD + RECORD), RECORD);
+    CHECK_EQ(held_after(&err), 200);
+    CHECK_EQ(ftruncate(it.fd, HEAD + RECORD), 0);
+    CHECK_EQ(held_after(&err), -1);
+    CHECK(strstr(err.msg, "is none"));
+    end();
+}
+
+TEST(one_that_was_never_begun_is_none)
+{
+    struct bh_err err = {0};
+    it.fd = memfd_create("journal-test", MFD_CLOEXEC);
+    CHECK_EQ(held_after(&err), -1);
+    CHECK_EQ(err.code, BH_CONFLICT);
+    close(it.fd);
+    it.fd = -1;
+    CHECK_EQ(held_after(&err), -1);
+    CHECK_EQ(err.code, BH_SYSTEM);
+    /* one's own, which nobody can take over */
+    CHECK_EQ(bh_journal_new(-1, CAP, &it.j, &err), 0);
+    bh_journal_free(it.j);
+}
+
+TEST_MAIN

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * watchdog.h - a tenant must not make its warden wait.
+ *
+ * Reading a tenant's memory can take as long as the tenant likes: a page may be one that it fills in itself (userfaultfd, a
+ * file system of its own). While the warden waits nothing is counted. So a thread of its own looks how long the warden
+ * has been reading, and ends those who keep it; where that does not help (somebody unknown fills in the page) it ends the
+ * warden, for another one to take over.
+ */
+#ifndef BH_WARDEN_WATCHDOG_H
+#define BH_WARDEN_WATCHDOG_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bh_watchdog;
+
+/* limit_ms: for how long one look at a tenant may take. */
+int bh_watchdog_start(uint32_t limit_ms, struct bh_watchdog **ret, struct bh_err *err) BH_MUST_USE;
+void bh_watchdog_stop(struct bh_watchdog *w); /* NULL: nothing */
+
+/* Around each look; who: a process or thread, the first to be ended. w NULL: nothing. */
+void bh_watchdog_enter(struct bh_watchdog *w, uint32_t who);
+void bh_watchdog_leave(struct bh_watchdog *w);
+/* Whom to end. The pidfds stay the caller's, open until they are taken out. */
+void bh_watchdog_add(struct bh_watchdog *w, int pidfd);
+void bh_watchdog_remove(struct bh_watchdog *w, int pidfd);
+bool bh_watchdog_bit(const struct bh_watchdog *w); /* somebody was ended */
+
+#endif

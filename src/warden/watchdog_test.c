@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "warden/watchdog.h"
+
+#include "base/test.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LIMIT_MS = 20 };
+
+struct child {
+    pid_t pid;
+    int pidfd;
+};
+
+static struct child start(void)
+{
+    struct child c = {.pid = fork()};
+    if (c.pid == 0)
+        for (;;)
+            (void)pause();
+    c.pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0);
+    return c;
+}
+
+static bool is_ended(struct child *c)
+{
+    int status;
+    return waitpid(c->pid, &status, WNOHANG) == c->pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
+static bool ends(struct child *c)
+{
+    for (int i = 0; i < 5000; i++) {
+        if (is_ended(c))
+            return true;
+        (void)usleep(1000);
+    }
+    return false;
+}
+
+TEST(who_keeps_the_warden_is_ended)
+{
+    struct bh_watchdog *w;
+    struct child known = start(), gone = start(), who = start();
+    CHECK_EQ(bh_watchdog_start(LIMIT_MS, &w, NULL), BH_OK);
+    bh_watchdog_add(w, known.pidfd);
+    bh_watchdog_add(w, gone.pidfd);
+    bh_watchdog_remove(w, gone.pidfd);
+    CHECK(!bh_watchdog_bit(w));
+    bh_watchdog_enter(w, (uint32_t)who.pid);
+    CHECK(ends(&who) && ends(&known));
+    bh_watchdog_leave(w);
+    CHECK(bh_watchdog_bit(w));
+    bh_watchdog_stop(w);
+    CHECK(!is_ended(&gone));
+    CHECK(kill(gone.pid, SIGKILL) == 0 && ends(&gone));
+}
+
+TEST(who_does_not_is_not)
+{
+    struct bh_watchdog *w;
+    struct child known = start();
+    CHECK_EQ(bh_watchdog_start(LIMIT_MS, &w, NULL), BH_OK);
+    bh_watchdog_add(w, known.pidfd);
+    for (int i = 0; i < 200; i++) {
+        bh_watchdog_enter(w, (uint32_t)known.pid);
+        bh_watchdog_leave(w);
+        (void)usleep(500);
+    }
+    CHECK(!bh_watchdog_bit(w) && !is_ended(&known));
+    bh_watchdog_stop(w);
+    bh_watchdog_stop(NULL);
+    bh_watchdog_enter(NULL, 1);
+    bh_watchdog_leave(NULL);
+    CHECK(kill(known.pid, SIGKILL) == 0 && ends(&known));
+}
+
+/* Nothing helps: the warden goes, and another one can take over. */
+TEST(a_warden_that_cannot_be_freed_ends)
+{
+    int status = 0;
+    pid_t warden = fork();
+    if (warden == 0) {
+        struct bh_watchdog *w;
+        (void)close(STDERR_FILENO);
+        (void)signal(SIGABRT, SIG_DFL);
+        if (bh_watchdog_start(LIMIT_MS, &w, NULL) < 0)
+            _exit(1);
+        struct child who = start();
+        bh_watchdog_enter(w, (uint32_t)who.pid);
+        for (;;)
+            (void)pause();
+    }
+    CHECK_EQ(waitpid(warden, &status, 0), warden);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
+TEST_MAIN
