@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* card_model.c - from one event to the next: work arrives, ends, a slice ends, a call takes effect. */
+#include "core/govern/card_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NEVER   INT64_MAX
+#define ENDLESS (NEVER / 4)
+#define US      INT64_C(1000)
+#define MS      INT64_C(1000000)
+
+/* Work a submission carries, pause before the next, or the period of what comes by the clock. */
+static const struct {
+    int64_t work_ns, gap_ns, period_ns;
+} kinds[CARD_KINDS] = {
+    [CARD_LONG] = {33200 * US, 20 * US, 0}, [CARD_SHORT] = {ENDLESS, 0, 0},
+    [CARD_SYNC] = {200 * US, 20 * US, 0},   [CARD_GRAPH] = {ENDLESS, 0, 0},
+    [CARD_PERSISTENT] = {ENDLESS, 0, 0},    [CARD_SPORADIC] = {215 * US, 0, 5 * MS},
+};
+
+int64_t card_alone_ppm(enum card_kind kind)
+{
+    if (kinds[kind].work_ns == ENDLESS)
+        return 1000000;
+    const int64_t whole =
+        kinds[kind].period_ns ? kinds[kind].period_ns : kinds[kind].work_ns + kinds[kind].gap_ns;
+    return kinds[kind].work_ns / US * 1000000 / (whole / US);
+}
+
+void card_init(struct card *c)
+{
+    memset(c, 0, sizeof(*c));
+    c->preempt_ns = 170 * US;
+    c->yield_ns = 55 * US;
+    c->pause_ns = c->resume_ns = 600 * US;
+    c->loaded = c->running = -1;
+    c->dice = 1;
+}
+
+uint32_t card_add(struct card *c, uint64_t id, enum card_kind kind)
+{
+    uint32_t i = 0;
+    while (i < c->n && c->at[i].present)
+        i++;
+    if (i == CARD_TENANTS)
+        abort();
+    c->at[i] = (struct card_tenant){
+        .id = id, .kind = kind, .present = true, .slice_ns = 2 * MS, .ready_ns = c->now_ns};
+    if (i == c->n)
+        c->n++;
+    return i;
+}
+
+static void stop_running(struct card *c)
+{
+    c->running = -1;
+    c->switch_end_ns = 0;
+}
+
+void card_remove(struct card *c, uint32_t tenant)
+{
+    uint32_t kept = 0;
+    c->at[tenant].present = false;
+    if (c->running == (int)tenant)
+        stop_running(c);
+    if (c->loaded == (int)tenant)
+        c->loaded = -1;
+    for (uint32_t i = 0; i < c->n_calls; i++) {
+        if (c->call[i].tenant != tenant)
+            c->call[kept++] = c->call[i];
+    }
+    c->n_calls = kept;
+}
+
+void card_rest(struct card *c, uint32_t tenant, bool resting)
+{
+    struct card_tenant *t = &c->at[tenant];
+    if (resting && t->work_ns > ENDLESS / 2) {
+        t->work_ns = 0; /* what never ends is ended */
+        t->ready_ns = NEVER;
+    }
+    if (t->resting && !resting)
+        t->ready_ns = t->work_ns ? t->ready_ns : c->now_ns;
+    t->resting = resting;
+}
+
+static bool can_run(const struct card_tenant *t)
+{
+    return t->present && !t->paused && t->work_ns > 0;
+}
+
+/* Who comes after the one loaded, round robin; -1: nobody. Itself last. */
+static int next_one(const struct card *c)
+{
+    for (uint32_t k = 1; k <= c->n; k++) {
+        const uint32_t i = (uint32_t)(c->loaded + (int)k + (int)c->n) % c->n;
+        if (can_run(&c->at[i]))
+            return (int)i;
+    }
+    return -1;
+}
+
+static void switch_to(struct card *c, int to, int64_t cost)
+{
+    c->running = to;
+    if (to < 0)
+        return;
+    cost = to == c->loaded ? 0 : cost;
+    c->loaded = to;
+    c->switch_end_ns = c->now_ns + cost;
+    c->slice_start_ns = c->switch_end_ns;
+    c->switch_total_ns += cost;
+}
+
+static void submit(struct card *c)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct card_tenant *t = &c->at[i];
+        if (!t->present || t->resting || t->ready_ns > c->now_ns)
+            continue;
+        if (t->work_ns == 0)
+            t->arrived_ns = t->ready_ns;
+        t->work_ns += kinds[t->kind].work_ns;
+        t->ready_ns =
+            kinds[t->kind].period_ns && t->work_ns < 10 * MS ? t->ready_ns + kinds[t->kind].period_ns : NEVER;
+    }
+}
+
+static void make_calls(struct card *c)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < c->n_calls; i++) {
+        if (c->call[i].at_ns > c->now_ns) {
+            c->call[kept++] = c->call[i];
+            continue;
+        }
+        c->at[c->call[i].tenant].paused = c->call[i].pause;
+        if (c->call[i].pause && c->running == (int)c->call[i].tenant) {
+            stop_running(c);
+            switch_to(c, next_one(c), c->preempt_ns);
+        }
+    }
+    c->n_calls = kept;
+}
+
+/* When the slice being used ends: at once known only when somebody waits for it. */
+static int64_t slice_end(const struct card *c)
+{
+    const struct card_tenant *t = &c->at[c->running];
+    const int64_t used = c->now_ns > c->slice_start_ns ? c->now_ns - c->slice_start_ns : 0;
+    const int64_t slices = used / t->slice_ns + 1;
+    return next_one(c) == c->running ? NEVER : c->slice_start_ns + slices * t->slice_ns;
+}
+
+static void finish(struct card *c, struct card_tenant *t)
+{
+    if (t->kind == CARD_SPORADIC && t->n_waits < CARD_WAITS)
+        t->wait_ns[t->n_waits++] = c->now_ns - t->arrived_ns;
+    if (!kinds[t->kind].period_ns)
+        t->ready_ns = c->now_ns + kinds[t->kind].gap_ns;
+    else if (t->ready_ns == NEVER)
+        t->ready_ns = c->now_ns;
+    stop_running(c);
+}
+
+static int64_t next_event(const struct card *c, int64_t until)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct card_tenant *t = &c->at[i];
+        if (t->present && !t->resting && t->ready_ns < until)
+            until = t->ready_ns;
+    }
+    for (uint32_t i = 0; i < c->n_calls; i++)
+        until = c->call[i].at_ns < until ? c->call[i].at_ns : until;
+    if (c->running >= 0) {
+        const int64_t from = c->switch_end_ns > c->now_ns ? c->switch_end_ns : c->now_ns;
+        const int64_t end = from + c->at[c->running].work_ns, slice = slice_end(c);
+        until = end < until ? end : until;
+        until = slice < until ? slice : until;
+    }
+    return until > c->now_ns ? until : c->now_ns;
+}
+
+static void advance(struct card *c, int64_t to)
+{
+    const int64_t from = c->switch_end_ns > c->now_ns && c->running >= 0 ? c->switch_end_ns : c->now_ns;
+    for (uint32_t i = 0; i < c->n; i++)
+        c->at[i].paused_total_ns += c->at[i].present && c->at[i].paused ? to - c->now_ns : 0;
+    if (c->running < 0) {
+        c->idle_ns += to - c->now_ns;
+    } else if (to > from) {
+        struct card_tenant *t = &c->at[c->running];
+        t->work_ns -= to - from;
+        t->done_ns += to - from;
+        t->worked = true;
+    }
+    c->now_ns = to;
+}
+
+void card_run(struct card *c, int64_t ns)
+{
+    const int64_t until = c->now_ns + ns;
+    for (;;) {
+        submit(c);
+        if (c->running >= 0 && c->at[c->running].work_ns <= 0) {
+            finish(c, &c->at[c->running]);
+            continue; /* it may have more at once */
+        }
+        make_calls(c);
+        if (c->running < 0)
+            switch_to(c, next_one(c), c->yield_ns);
+        if (c->now_ns >= until)
+            return;
+        if (c->running >= 0) {
+            const int64_t end = slice_end(c);
+            advance(c, next_event(c, until));
+            if (c->now_ns >= end && c->at[c->running].work_ns > 0)
+                switch_to(c, next_one(c), c->preempt_ns);
+        } else {
+            advance(c, next_event(c, until));
+        }
+    }
+}
+
+static uint64_t roll(struct card *c)
+{
+    uint64_t z = (c->dice += UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret)
+{
+    struct card_tenant *t = &c->at[tenant];
+    int64_t got = t->done_ns - t->told_ns;
+    const bool working = can_run(t) || t->worked;
+
+    t->told_ns = t->done_ns;
+    if (c->late_steps) {
+        const int64_t now = got;
+        got = t->late_ns[0];
+        memmove(&t->late_ns[0], &t->late_ns[1], sizeof(t->late_ns) - sizeof(t->late_ns[0]));
+        t->late_ns[c->late_steps - 1] = now;
+    }
+    if (c->noise_permille) {
+        const int64_t by = (int64_t)(roll(c) % (2 * (uint64_t)c->noise_permille + 1)) - c->noise_permille;
+        got += got / 1000 * by;
+    }
+    ret->id = t->id;
+    ret->gpu_ns = (uint64_t)got;
+    ret->state = working ? BH_GOVERN_BUSY : BH_GOVERN_IDLE;
+    if (t->paused)
+        ret->state = BH_GOVERN_UNKNOWN;
+    t->worked = false;
+}
+
+static void call_for(struct card *c, uint32_t tenant, bool pause)
+{
+    const int64_t start = c->caller_free_ns > c->now_ns ? c->caller_free_ns : c->now_ns;
+    if (c->n_calls == CARD_CALLS)
+        abort();
+    c->caller_free_ns = start + (pause ? c->pause_ns : c->resume_ns);
+    c->call[c->n_calls].tenant = tenant;
+    c->call[c->n_calls].pause = pause;
+    c->call[c->n_calls++].at_ns = c->caller_free_ns;
+    c->at[tenant].will_pause = pause;
+    c->calls_made++;
+}
+
+void card_apply(struct card *c, const struct bh_govern_out *out)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        const bool pause = (pass == 0) == (out->pause_first != 0);
+        for (uint32_t k = 0; k < out->n; k++) {
+            for (uint32_t i = 0; i < c->n; i++) {
+                struct card_tenant *t = &c->at[i];
+                if (!t->present || t->id != out->at[k].id)
+                    continue;
+                t->slice_ns = out->at[k].slice_us * US;
+                if (t->will_pause != (out->at[k].paused != 0) && pause == (out->at[k].paused != 0))
+                    call_for(c, i, pause);
+            }
+        }
+    }
+}
+
+static int by_length(const void *a, const void *b)
+{
+    int64_t x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+int64_t card_wait_ns(struct card_tenant *t, uint32_t permille)
+{
+    if (t->n_waits == 0)
+        return 0;
+    qsort(t->wait_ns, t->n_waits, sizeof(t->wait_ns[0]), by_length);
+    return t->wait_ns[(uint64_t)t->n_waits * permille / 1000 - (permille == 1000)];
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * govern_inside.h - what the parts of the controller share; nobody else includes it.
+ *
+ * A step goes through them in this order:
+ *   sense    who has work, how much each got               (sense.c)
+ *   charge   the time that passed, to whoever held it       (turns.c)
+ *   divide   targets                                        (govern.c, fair.c)
+ *   choose   the way of sharing                             (govern.c)
+ *   slices, turns, latency: the decision                    (slices.c, turns.c, latency.c)
+ * Times are nanoseconds, shares parts per million.
+ */
+#ifndef BH_CORE_GOVERN_GOVERN_INSIDE_H
+#define BH_CORE_GOVERN_GOVERN_INSIDE_H
+
+#include "core/govern/fair.h"
+#include "core/govern/govern.h"
+
+#include <stdbool.h>
+
+enum { BH_WINDOW_PARTS = 20, BH_TRIM_ONE = 1024 };
+#define BH_WINDOW_PART_NS INT64_C(50000000)
+#define BH_US             INT64_C(1000)
+#define BH_MS             INT64_C(1000000)
+
+/* Time over the last second, in parts of 50 ms. */
+struct bh_window {
+    int64_t part[BH_WINDOW_PARTS], sum;
+};
+
+struct bh_member {
+    uint64_t id;
+    uint32_t weight, cap_ppm, floor_ppm;
+    bool latency;
+
+    /* sense */
+    bool seen, active, returned, has_sample;
+    int64_t sample_ns, span_ns; /* this step's sample and the time it covers */
+    int64_t unseen_ns, idle_ns, away_ns, age_ns;
+    uint32_t fast_ppm; /* smoothed over a tenth of a second */
+    struct bh_window gpu, held;
+
+    /* what it uses when nothing is in its way; learnt in its turns */
+    bool alone_known, light, dry;
+    uint32_t alone_ppm;
+    uint32_t turn_least_ppm; /* of a step in its turn */
+    uint32_t dry_turns;      /* in a row */
+    int64_t turn_gpu_ns, turn_free_ns;
+    int64_t unlearnt_ns; /* held since it was learnt: what is old is not relied on */
+    int64_t light_ns, probe_ns;
+
+    uint32_t target_ppm;
+
+    /* turns */
+    bool in_turns, paused, gated;
+    uint32_t price_ppm; /* in this turn it is charged by GPU time at this rate; 0: by the clock */
+    int64_t credit_ns;
+    int64_t paused_ns, escape_ns;
+
+    /* slices */
+    uint32_t slice_us;
+    int32_t trim;
+    uint32_t trims; /* in a row, without the error going away */
+    int64_t last_error;
+    int64_t unfilled_ns;  /* for so long it is known not to fill its slices */
+    int64_t unfilled_try; /* how long to believe that the next time */
+    int64_t sum_ns;       /* got since the sums were cleared */
+
+    uint32_t corrections;
+};
+
+struct bh_govern {
+    struct bh_govern_config config;
+    uint32_t n;
+    struct bh_member at[2 * BH_GOVERN_TENANTS]; /* room for as many who leave while as many come */
+    struct bh_fair asked[BH_GOVERN_TENANTS], share[BH_GOVERN_TENANTS];
+    uint32_t n_asked;
+
+    int64_t step_ns;
+    struct bh_window time;
+    uint32_t part; /* of the windows, being filled */
+
+    enum bh_govern_mode mode;
+    bool turns; /* turns were taken in the step that just ended */
+
+    /* turns: holder 0 is nobody, for the part of the time that caps leave empty */
+    uint64_t holder;
+    int64_t held_ns, held_before_ns, settle_ns, empty_credit_ns;
+
+    /* slices and latency */
+    int64_t sum_span_ns, look_ns;
+    uint64_t crowd; /* a digest of who competes by slices */
+    uint32_t batch_slice_us;
+};
+
+static inline int64_t bh_part(int64_t whole, uint32_t ppm)
+{
+    return whole / BH_FAIR_WHOLE * ppm + whole % BH_FAIR_WHOLE * ppm / BH_FAIR_WHOLE;
+}
+static inline uint32_t bh_ppm(int64_t part, int64_t whole)
+{
+    if (part <= 0 || whole <= 0)
+        return 0;
+    /* both are below 2^43, so this does not overflow */
+    return (uint32_t)(part >= whole ? BH_FAIR_WHOLE : part * BH_FAIR_WHOLE / whole);
+}
+static inline int64_t bh_between(int64_t v, int64_t low, int64_t high)
+{
+    if (v < low)
+        return low;
+    return v > high ? high : v;
+}
+/* A batch tenant that competes for the whole of its share. */
+static inline bool bh_is_heavy(const struct bh_member *m)
+{
+    return m->active && !m->latency && !m->light;
+}
+
+void bh_sense(struct bh_govern *g, const struct bh_govern_in *in);
+void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a);
+/* What it could use now if it got all it asked for. */
+uint32_t bh_sense_demand(const struct bh_member *m);
+void bh_window_add(const struct bh_govern *g, struct bh_window *w, int64_t ns);
+
+void bh_turns_charge(struct bh_govern *g);
+void bh_turns_begin(struct bh_govern *g);
+void bh_turns_decide(struct bh_govern *g);
+/* Those who take no turns and have a cap, or need more than they are due: paused while they are over it. */
+void bh_turns_gate(struct bh_govern *g);
+
+void bh_slices_begin(struct bh_govern *g);
+void bh_slices_decide(struct bh_govern *g);
+
+void bh_latency_begin(struct bh_govern *g);
+void bh_latency_decide(struct bh_govern *g);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * latency.c - batch tenants beside a latency tenant.
+ *
+ * From outside nobody sees a launch, so nothing can react to one: how long a small kernel waits is bounded
+ * by the batch slice alone. It is kept as short as the hardware makes use of. It grows only when batch is
+ * wronged: a latency tenant takes more than its fair share (the class is a promise of response, not of more
+ * time), batch is below its floor, or so many short visits come that switching eats what batch is owed.
+ * Then the ratio of the slices follows the error until it is gone; when nobody is wronged any more it goes
+ * back.
+ */
+#include "core/govern/govern_inside.h"
+
+#define WHOLE      ((int64_t)BH_FAIR_WHOLE)
+#define LOOK_NS    (100 * BH_MS)
+#define LOOK_MAX   (1000 * BH_MS)
+#define DEAD_PPM   8000
+#define EATEN_PPM  250000 /* of the card, by switching, before batch counts as wronged */
+#define BLIND_PART 20000  /* of the card, for batch, where nothing can be measured */
+/* A batch slice beyond this would outlast turns; the latency tenant's is shortened instead. */
+#define LONGEST_US 5000
+
+struct sides {
+    int64_t latency_ppm, batch_ppm, floor_ppm; /* targets */
+    int64_t latency_ns, batch_ns;              /* got */
+    bool blind;
+};
+
+static struct sides weigh(const struct bh_govern *g)
+{
+    struct sides s = {0};
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *m = &g->at[i];
+        s.blind |= m->active && !m->seen;
+        if (m->latency) {
+            s.latency_ppm += m->target_ppm;
+            s.latency_ns += m->sum_ns;
+        } else if (m->active) {
+            s.batch_ppm += m->target_ppm;
+            s.batch_ns += m->sum_ns;
+            s.floor_ppm += m->floor_ppm < m->target_ppm ? m->floor_ppm : m->target_ppm;
+        }
+    }
+    return s;
+}
+
+/* The batch slice that gives batch `part` of the card against a latency tenant that fills its own slices. */
+static int64_t slice_for(const struct bh_govern *g, int64_t part, int64_t rest)
+{
+    const int64_t us = rest > 0 ? g->config.latency_slice_us * part / rest : g->config.slice_max_us;
+    return bh_between(us, g->config.short_slice_us, g->config.slice_max_us);
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* How much of the card batch is wronged by; negative: not at all. */
+static int64_t wronged(const struct bh_govern *g, const struct sides *s)
+{
+    const int64_t latency = bh_ppm(s->latency_ns, g->sum_span_ns),
+                  batch = bh_ppm(s->batch_ns, g->sum_span_ns);
+    const int64_t over = latency - s->latency_ppm, under = s->batch_ppm - batch;
+    if (s->batch_ppm == 0 || s->latency_ppm == 0)
+        return -WHOLE;
+    return larger(larger(over, under - EATEN_PPM), s->floor_ppm ? s->floor_ppm - batch : over);
+}
+
+static void clear(struct bh_govern *g)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        g->at[i].sum_ns = 0;
+    g->sum_span_ns = -(g->config.lag_us * BH_US);
+}
+
+static void feed_back(struct bh_govern *g, const struct sides *s)
+{
+    const int64_t error = wronged(g, s), was = g->batch_slice_us;
+    const int64_t round = bh_between(was, 0, LONGEST_US) + g->config.latency_slice_us;
+    const int64_t shared = s->latency_ppm * (WHOLE - s->latency_ppm) / WHOLE;
+    const int64_t edge = shared * round / (g->sum_span_ns / BH_US) / (was > g->config.short_slice_us ? 1 : 4);
+    /* Relative to the smaller side, which is the one that moves with the slice. */
+    const int64_t smaller = s->batch_ppm < s->latency_ppm ? s->batch_ppm : s->latency_ppm;
+    const int64_t relative = error * WHOLE / larger(smaller, BLIND_PART);
+    const int64_t factor = WHOLE + bh_between(relative, -WHOLE / 2, WHOLE);
+
+    if (error >= -(DEAD_PPM + edge) && error <= DEAD_PPM + edge) {
+        if (g->sum_span_ns >= LOOK_MAX)
+            clear(g);
+        return;
+    }
+    g->batch_slice_us = (uint32_t)bh_between(was * factor / WHOLE + (error > 0), g->config.short_slice_us,
+                                             2 * slice_for(g, s->batch_ppm, s->latency_ppm));
+    clear(g);
+    for (uint32_t i = 0; i < g->n && g->batch_slice_us != was; i++)
+        g->at[i].corrections += bh_is_heavy(&g->at[i]);
+}
+
+void bh_latency_begin(struct bh_govern *g)
+{
+    g->batch_slice_us = g->config.short_slice_us;
+    g->look_ns = 0;
+    clear(g);
+}
+
+static void measure(struct bh_govern *g)
+{
+    struct sides s;
+    g->sum_span_ns += g->step_ns;
+    for (uint32_t i = 0; i < g->n && g->sum_span_ns > 0; i++)
+        g->at[i].sum_ns += g->at[i].sample_ns;
+    s = weigh(g);
+    if (s.blind) {
+        const int64_t part = larger(s.floor_ppm, BLIND_PART);
+        g->batch_slice_us = (uint32_t)slice_for(g, part, WHOLE - part);
+        clear(g);
+    } else if (g->look_ns >= LOOK_NS && g->sum_span_ns >= LOOK_NS / 2) {
+        g->look_ns = 0;
+        feed_back(g, &s);
+    }
+}
+
+void bh_latency_decide(struct bh_govern *g)
+{
+    uint32_t batch, latency = g->config.latency_slice_us;
+    g->look_ns += g->step_ns;
+    measure(g);
+    batch = g->batch_slice_us;
+    if (batch > LONGEST_US) {
+        latency =
+            (uint32_t)bh_between((int64_t)latency * LONGEST_US / batch, g->config.short_slice_us, latency);
+        batch = LONGEST_US;
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        g->at[i].slice_us = g->at[i].latency ? latency : batch;
+}

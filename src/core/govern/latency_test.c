@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* latency_test.c - a small kernel beside batch: its wait, what batch keeps, and who takes too much. */
+#include "core/govern/card_fixture.h"
+
+#define US INT64_C(1000)
+
+static struct world *beside(enum card_kind latency, uint32_t weight, uint32_t batch, uint32_t floor)
+{
+    struct world *w = world_new(30, 0);
+    world_add(w, latency, weight, 0)->asked.latency = BH_GOVERN_LATENCY;
+    for (uint32_t i = 0; i < batch; i++)
+        world_add(w, CARD_LONG, 10, 0)->asked.floor_permille = floor;
+    return w;
+}
+
+static void settle(struct world *w)
+{
+    world_run(w, 2000);
+    world_mark(w);
+    w->card.at[0].n_waits = 0;
+    /* at every phase of the steps */
+    for (int i = 0; i < 800; i++) {
+        world_run(w, 10);
+        if (w->card.at[0].ready_ns < INT64_MAX - US)
+            w->card.at[0].ready_ns += 37 * US;
+    }
+}
+
+TEST(beside_one_batch_tenant)
+{
+    struct world *w = beside(CARD_SPORADIC, 10, 1, 0);
+    settle(w);
+    const int64_t p99 = card_wait_ns(&w->card.at[0], 990), kept = world_rate(w, 1);
+    const bool turns = w->out.turns;
+    const uint32_t slice = w->out.at[1].slice_us, levels = w->out.at[0].level * 10U + w->out.at[1].level;
+    const uint64_t calls = w->card.calls_made;
+    world_free(w);
+    CHECK(p99 <= 2 * 248 * US);
+    CHECK(kept >= 900);
+    CHECK(!turns);
+    CHECK_EQ(slice, 20);
+    CHECK_EQ(levels, 20);
+    CHECK_EQ(calls, 0);
+}
+
+TEST(beside_three_who_take_turns)
+{
+    struct world *w = beside(CARD_SPORADIC, 10, 3, 0);
+    settle(w);
+    const int64_t p99 = card_wait_ns(&w->card.at[0], 990);
+    int64_t least = 1000, most = 0;
+    for (uint32_t i = 1; i < 4; i++) {
+        least = world_rate(w, i) < least ? world_rate(w, i) : least;
+        most = world_rate(w, i) > most ? world_rate(w, i) : most;
+    }
+    const bool turns = w->out.turns, order = w->out.pause_first;
+    world_free(w);
+    CHECK(turns && order);
+    CHECK(p99 <= 3 * 248 * US);
+    CHECK(least >= 270 && most - least <= 20);
+}
+
+TEST(who_takes_too_much_is_held_to_its_share)
+{
+    static const struct {
+        uint32_t weight, batch;
+        int64_t fair;
+    } rows[] = {{10, 1, 500}, {4, 1, 286}, {10, 3, 250}, {30, 1, 750}};
+    for (size_t r = 0; r < BH_COUNT_OF(rows); r++) {
+        struct world *w = beside(CARD_SHORT, rows[r].weight, rows[r].batch, 0);
+        settle(w);
+        int64_t sum = 0;
+        for (uint32_t i = 0; i < w->n; i++)
+            sum += world_rate(w, i);
+        const int64_t got = world_rate(w, 0) * 1000 / sum;
+        world_free(w);
+        CHECK(got >= rows[r].fair - 30 && got <= rows[r].fair + 30);
+        CHECK(sum >= 930);
+    }
+}
+
+/* What the one batch tenant keeps beside such a one. */
+static int64_t batch_keeps(enum card_kind latency, uint32_t weight, uint32_t floor)
+{
+    struct world *w = beside(latency, weight, 1, floor);
+    settle(w);
+    const int64_t got = world_rate(w, 1);
+    world_free(w);
+    return got;
+}
+
+TEST(a_floor_is_kept)
+{
+    CHECK(batch_keeps(CARD_SHORT, 10000, 50) >= 40);
+}
+
+TEST(switching_does_not_eat_batch_up)
+{
+    CHECK(batch_keeps(CARD_SYNC, 10, 0) >= 250);
+}
+
+TEST(the_slice_is_short_again_when_the_hog_calms_down)
+{
+    struct world *w = beside(CARD_SHORT, 10, 1, 0);
+    world_run(w, 3000);
+    const uint32_t wide = w->out.at[1].slice_us;
+    card_rest(&w->card, w->at[0].on_card, true);
+    world_run(w, 3000);
+    const uint32_t after = w->out.at[1].slice_us;
+    world_free(w);
+    CHECK(wide > 1000);
+    CHECK_EQ(after, 20);
+}
+
+TEST(blind_batch_gets_a_little_all_the_same)
+{
+    struct world *w = beside(CARD_SHORT, 10, 1, 0);
+    w->blind = true;
+    settle(w);
+    const int64_t got = world_rate(w, 1);
+    const bool said = w->out.open_loop;
+    world_free(w);
+    CHECK(said);
+    CHECK(got >= 10);
+}
+
+TEST_MAIN

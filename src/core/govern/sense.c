@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sense.c - from samples to facts: who has work, what each got, what each would use alone.
+ *
+ * Samples may come at every step or seldom, late, and not at all; a busy or idle flag likewise. A paused
+ * tenant looks idle and is not, so nothing is concluded about it.
+ */
+#include "core/govern/govern_inside.h"
+
+#define FAST_NS      (100 * BH_MS)
+#define FORGET_NS    (1000 * BH_MS) /* how slowly a smaller need is believed */
+#define LIGHT_IN     200000u
+#define LIGHT_OUT    300000u
+#define PROBE_NS     (200 * BH_MS)
+#define PROBE_MAX    (64000 * BH_MS)
+#define FILLS        970000u
+#define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
+
+void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a)
+{
+    *m = (struct bh_member){
+        .id = a->id, .trim = BH_TRIM_ONE, .unfilled_try = 20000 * BH_MS, .probe_ns = 2000 * BH_MS};
+    m->away_ns = 10000 * BH_MS; /* whoever comes is served as one who comes back */
+}
+
+void bh_window_add(const struct bh_govern *g, struct bh_window *w, int64_t ns)
+{
+    w->part[g->part] += ns;
+    w->sum += ns;
+}
+
+static void window_next(struct bh_window *w, uint32_t part)
+{
+    w->sum -= w->part[part];
+    w->part[part] = 0;
+}
+
+static void windows_move(struct bh_govern *g)
+{
+    if (g->time.part[g->part] >= BH_WINDOW_PART_NS) {
+        g->part = (g->part + 1) % BH_WINDOW_PARTS;
+        window_next(&g->time, g->part);
+        for (uint32_t i = 0; i < g->n; i++) {
+            window_next(&g->at[i].gpu, g->part);
+            window_next(&g->at[i].held, g->part);
+        }
+    }
+    bh_window_add(g, &g->time, g->step_ns);
+}
+
+static void take_sample(const struct bh_govern *g, struct bh_member *m, uint64_t gpu_ns)
+{
+    int64_t most;
+    m->unseen_ns += g->step_ns;
+    m->has_sample = gpu_ns != BH_GOVERN_NO_SAMPLE;
+    if (!m->has_sample) {
+        m->unseen_ns = bh_between(m->unseen_ns, 0, 10000 * BH_MS);
+        m->seen = m->seen && m->unseen_ns < g->config.stale_us * BH_US;
+        m->sample_ns = m->span_ns = 0;
+        return;
+    }
+    /* A counter cannot have run faster than time; one that says so is cut, not believed. */
+    most = m->unseen_ns + g->config.lag_us * BH_US;
+    m->sample_ns = gpu_ns > (uint64_t)most ? most : (int64_t)gpu_ns;
+    m->span_ns = m->unseen_ns;
+    m->unseen_ns = 0;
+    m->seen = true;
+    if (!m->paused) {
+        const int64_t now = bh_ppm(m->sample_ns, m->span_ns), was = m->fast_ppm;
+        m->fast_ppm = (uint32_t)(was + (now - was) * (m->span_ns / BH_US) / ((m->span_ns + FAST_NS) / BH_US));
+    }
+    bh_window_add(g, &m->gpu, m->sample_ns);
+}
+
+static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_govern_state state)
+{
+    const bool works = state == BH_GOVERN_BUSY || m->sample_ns > 0;
+    const bool rests = state == BH_GOVERN_IDLE || (m->has_sample && m->sample_ns == 0);
+    const bool holder = g->turns && m->in_turns && g->holder == m->id;
+    const bool was = m->active;
+
+    if (m->paused) { /* looks idle; rests of turn after turn add up, as a turn may be too short to be sure */
+        m->idle_ns = m->sample_ns > 0 ? 0 : m->idle_ns;
+    } else if (works) {
+        m->active = true;
+        m->idle_ns = 0;
+    } else if (rests) {
+        m->idle_ns = bh_between(m->idle_ns + g->step_ns, 0, 10000 * BH_MS);
+        if (m->idle_ns >= (holder ? g->config.idle_us : g->config.away_us) * BH_US)
+            m->active = false;
+    } else if (!m->seen) {
+        m->active = true; /* blind: it must be taken to have work */
+    }
+    /* A short rest is no absence: else resting would be a way to the head of the queue. */
+    m->returned = m->active && !was && m->away_ns >= g->config.away_us * BH_US;
+    m->away_ns = m->active ? 0 : bh_between(m->away_ns + g->step_ns, 0, 10000 * BH_MS);
+}
+
+/*
+ * What it used with nobody in its way tells a tenant that rests from one that was kept from the card. A
+ * light tenant is seen beside others only, where one that synchronizes would look light as well: so it is
+ * asked again now and then, seldom and seldomer, by giving it a turn of its own.
+ */
+static void learn_alone(const struct bh_govern *g, struct bh_member *m)
+{
+    if (m->returned)
+        m->alone_known = false;
+    if (!m->light || !m->alone_known) {
+        m->light_ns = 0;
+        return;
+    }
+    m->light_ns += g->step_ns;
+    if (m->light_ns >= m->probe_ns) {
+        m->alone_known = false;
+        m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
+        m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
+    } else if (m->fast_ppm > m->alone_ppm) {
+        m->alone_ppm = m->fast_ppm;
+    } else if (m->has_sample && g->mode != BH_GOVERN_SLICES) {
+        const int64_t less = (int64_t)m->alone_ppm - m->fast_ppm;
+        m->alone_ppm -= (uint32_t)(less * (m->span_ns / BH_US) / ((m->span_ns + FORGET_NS) / BH_US));
+    }
+}
+
+uint32_t bh_sense_demand(const struct bh_member *m)
+{
+    uint64_t need = BH_FAIR_WHOLE;
+    if (!m->active)
+        return 0;
+    if (m->latency && m->seen)
+        need = m->fast_ppm + (uint64_t)m->fast_ppm / 8 + 10000;
+    else if (!m->latency && m->alone_known && m->alone_ppm < (m->light ? LIGHT_OUT : LIGHT_IN))
+        need = m->alone_ppm + (uint64_t)m->alone_ppm / 16 + 5000;
+    need = (need + DEMAND_GRAIN - 1) / DEMAND_GRAIN * DEMAND_GRAIN;
+    return need > BH_FAIR_WHOLE ? BH_FAIR_WHOLE : (uint32_t)need;
+}
+
+static void watch_escape(const struct bh_govern *g, struct bh_member *m)
+{
+    const int64_t settled = 10 * BH_MS + g->config.lag_us * BH_US;
+    m->paused_ns = m->paused ? bh_between(m->paused_ns + g->step_ns, 0, 10000 * BH_MS) : 0;
+    if (m->paused_ns < settled || !m->has_sample || m->span_ns > m->paused_ns - settled)
+        m->escape_ns = m->paused ? m->escape_ns : 0;
+    else
+        m->escape_ns =
+            m->sample_ns > m->span_ns / 2 ? bh_between(m->escape_ns + m->span_ns, 0, 10000 * BH_MS) : 0;
+}
+
+void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
+{
+    g->step_ns = in->elapsed_us * BH_US;
+    windows_move(g);
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        const struct bh_govern_asked *a = &in->at[i];
+        m->weight = a->weight;
+        m->cap_ppm = a->cap_permille * 1000;
+        m->floor_ppm = a->floor_permille * 1000;
+        m->latency = a->latency == BH_GOVERN_LATENCY;
+        m->age_ns = bh_between(m->age_ns + g->step_ns, 0, 10000 * BH_MS);
+        /* Slices are tried again in time, but not while it is seen to leave gaps. */
+        if (!m->alone_known || m->alone_ppm >= FILLS)
+            m->unfilled_ns = bh_between(m->unfilled_ns - g->step_ns, 0, m->unfilled_ns);
+        take_sample(g, m, a->gpu_ns);
+        see_work(g, m, (enum bh_govern_state)a->state);
+        learn_alone(g, m);
+        watch_escape(g, m);
+    }
+}

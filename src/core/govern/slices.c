@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * slices.c - shares by the length of slices alone, and the feedback that trims them.
+ *
+ * A tenant that fills its slices gets what they say, within a point or two: the trim takes care of that.
+ * One that gives up its slices early gets less whatever they say: that shows as an error which trimming
+ * does not remove, and then slices are the wrong tool for it (it is marked, and turns are taken).
+ *
+ * How sure an error is depends on how long was looked: a look that ends in the middle of a round is off by
+ * part of a round. So sums run on until the error stands out of that, instead of acting on what is only the
+ * edge of a window.
+ */
+#include "core/govern/govern_inside.h"
+
+#define LOOK_NS       (125 * BH_MS)
+#define LOOK_MAX      (4000 * BH_MS)
+#define TRY_MAX       (160000 * BH_MS)
+#define BURN_NS       (400 * BH_MS)
+#define REST_NS       (20 * BH_MS)
+#define DEAD_PPM      5000
+#define LARGE_PPM     50000 /* more than any inexact timer: it does not fill its slices */
+#define WRONG_PPM     15000 /* worth another way of sharing when trimming does not help */
+#define BURNT_PPM     40000 /* lost beyond what slices of this length cost: they are given up too early */
+#define MISSED_PPM    20000 /* of a light tenant's need */
+#define ROUND_THIN    INT64_C(100000000)
+#define TRIM_TRIES    3
+#define TRIM_FARTHEST 4
+
+struct crowd {
+    uint32_t n;
+    int64_t target_ppm, round_us;
+};
+
+static struct crowd count(const struct bh_govern *g)
+{
+    struct crowd c = {0};
+    uint32_t least = BH_FAIR_WHOLE;
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (!bh_is_heavy(&g->at[i]))
+            continue;
+        c.n++;
+        c.target_ppm += g->at[i].target_ppm;
+        least = g->at[i].target_ppm < least ? g->at[i].target_ppm : least;
+    }
+    c.round_us = (int64_t)c.n * g->config.switch_us * 1000 / g->config.loss_permille;
+    if (least) { /* a small share must still be a slice worth switching for */
+        const int64_t thin = g->config.slice_min_us * c.target_ppm / least;
+        c.round_us = thin > c.round_us ? bh_between(thin, c.round_us, ROUND_THIN / BH_US) : c.round_us;
+    }
+    c.round_us = bh_between(c.round_us, 1, g->config.round_max_us);
+    return c;
+}
+
+static void clear(struct bh_govern *g)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        g->at[i].sum_ns = 0;
+    /* what still comes in is from before */
+    g->sum_span_ns = -(g->config.lag_us * BH_US);
+    g->look_ns = 0;
+}
+
+void bh_slices_begin(struct bh_govern *g)
+{
+    g->crowd = 0;
+}
+
+static uint64_t digest(const struct bh_govern *g)
+{
+    uint64_t d = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (bh_is_heavy(&g->at[i]))
+            d = ((d ^ g->at[i].id) * UINT64_C(0x100000001b3) ^ g->at[i].weight) * UINT64_C(0x100000001b3);
+    }
+    return d | 1;
+}
+
+static int64_t trimmed(int64_t trim, int64_t share, int64_t error)
+{
+    const int64_t got = share + error;
+    int64_t next = trim * 4 / 3;
+    if (got > 0)
+        next = bh_between(trim * (share + error / 4) / got, trim * 3 / 4, trim * 4 / 3);
+    return bh_between(next, BH_TRIM_ONE / TRIM_FARTHEST, BH_TRIM_ONE * TRIM_FARTHEST);
+}
+
+static bool still(int64_t before, int64_t now)
+{
+    return before > 0 ? now > before * 2 / 3 : now < before * 2 / 3;
+}
+
+static void mark_unfilled(struct bh_member *m)
+{
+    m->unfilled_ns = m->unfilled_try;
+    m->unfilled_try = bh_between(m->unfilled_try * 2, 0, TRY_MAX);
+    m->trims = 0;
+    m->corrections++;
+}
+
+/* Whether this tenant's error stood out, and what was done about it. */
+static bool correct(const struct bh_govern *g, struct bh_member *m, const struct crowd *c, int64_t total_ns)
+{
+    const int64_t whole = m->light ? g->sum_span_ns : total_ns;
+    const int64_t share = m->light ? m->target_ppm : (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
+    const int64_t error = (int64_t)bh_ppm(m->sum_ns, whole) - share;
+    const int64_t edge_us = c->round_us + m->span_ns / BH_US;
+    const int64_t edge = share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * edge_us / (g->sum_span_ns / BH_US);
+
+    if (m->light) {
+        if (error >= -(MISSED_PPM + edge))
+            return false;
+        mark_unfilled(m);
+        return true;
+    }
+    /* the edge is a worst case; a trim on half of it errs seldom and little */
+    if (error <= DEAD_PPM + edge / 2 && error >= -(DEAD_PPM + edge / 2))
+        return false;
+    if (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES)) {
+        mark_unfilled(m);
+        return true;
+    }
+    if (m->trims >= TRIM_TRIES && still(m->last_error, error)) /* it did not help: look longer instead */
+        return false;
+    /* an error that shrinks or changes its sign is being dealt with */
+    m->trims = still(m->last_error, error) ? m->trims + 1 : 1;
+    m->last_error = error;
+    m->trim = (int32_t)trimmed(m->trim, share, error);
+    m->corrections++;
+    return true;
+}
+
+/* Shares may be right and the card lost all the same: tenants that switch at each of their gaps. */
+static bool burns(const struct bh_govern *g, const struct crowd *c)
+{
+    const int64_t cost = (int64_t)c->n * g->config.switch_us * BH_FAIR_WHOLE / c->round_us;
+    int64_t got = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        got += g->at[i].sum_ns;
+    return g->sum_span_ns >= BURN_NS && bh_ppm(got, g->sum_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
+}
+
+static void look(struct bh_govern *g, const struct crowd *c)
+{
+    int64_t total = 0;
+    bool stood_out = false;
+
+    for (uint32_t i = 0; i < g->n; i++)
+        total += bh_is_heavy(&g->at[i]) ? g->at[i].sum_ns : 0;
+    if (total == 0 || c->target_ppm == 0)
+        return;
+    if (burns(g, c)) {
+        for (uint32_t i = 0; i < g->n; i++) {
+            if (bh_is_heavy(&g->at[i]))
+                mark_unfilled(&g->at[i]);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < g->n; i++) {
+        if (g->at[i].active && !g->at[i].latency)
+            stood_out |= correct(g, &g->at[i], c, total);
+    }
+    if (stood_out) {
+        clear(g);
+    } else if (g->sum_span_ns >= LOOK_MAX) {
+        clear(g);
+        for (uint32_t i = 0; i < g->n; i++)
+            g->at[i].trims = 0;
+    }
+}
+
+static void sum_up(struct bh_govern *g, const struct crowd *c)
+{
+    bool blind = false, rests = false;
+    g->sum_span_ns += g->step_ns;
+    g->look_ns += g->step_ns;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        if (g->sum_span_ns > 0)
+            m->sum_ns += m->sample_ns;
+        blind |= bh_is_heavy(m) && !m->seen;
+        rests |= bh_is_heavy(m) && m->idle_ns >= REST_NS;
+    }
+    /* Who rests gets less than its share because it wants less: no error to correct. */
+    if (blind || rests)
+        clear(g);
+    else if (g->look_ns >= LOOK_NS && g->sum_span_ns >= LOOK_NS / 2) {
+        g->look_ns = 0;
+        look(g, c);
+    }
+}
+
+void bh_slices_decide(struct bh_govern *g)
+{
+    struct crowd c = count(g);
+    const uint64_t crowd = digest(g);
+    int64_t weights = 0;
+
+    if (crowd != g->crowd) {
+        g->crowd = crowd;
+        clear(g);
+        for (uint32_t i = 0; i < g->n; i++)
+            g->at[i].trims = 0;
+    } else {
+        sum_up(g, &c);
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        weights += bh_is_heavy(&g->at[i]) ? g->at[i].weight : 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        int64_t us = g->config.default_slice_us;
+        if (bh_is_heavy(m) && c.target_ppm)
+            us = c.round_us * m->target_ppm / c.target_ppm * m->trim / BH_TRIM_ONE;
+        else if (!m->active) /* what it would get, so that it is there the moment it comes back */
+            us = c.round_us * m->weight / (weights + m->weight);
+        m->slice_us = (uint32_t)bh_between(us, g->config.short_slice_us, g->config.slice_max_us);
+    }
+}

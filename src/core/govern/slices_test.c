@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slices_test.c - trimming what is off, and giving up on whoever does not fill its slices. */
+#include "core/govern/govern_inside.h"
+
+#include "core/govern/card_fixture.h"
+
+static struct bh_govern *two(uint64_t first, uint64_t second, int steps, struct bh_govern_out *out)
+{
+    struct bh_govern *g = NULL;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int i = 0; i < steps; i++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 2};
+        in.at[0] = (struct bh_govern_asked){.id = 1, .weight = 7, .state = BH_GOVERN_BUSY, .gpu_ns = first};
+        in.at[1] = (struct bh_govern_asked){.id = 2, .weight = 3, .state = BH_GOVERN_BUSY, .gpu_ns = second};
+        if (bh_govern_step(g, &in, out, NULL) < 0)
+            abort();
+    }
+    return g;
+}
+
+TEST(what_is_right_is_left_alone)
+{
+    struct bh_govern_out out;
+    struct bh_govern *g = two(3400000, 1460000, 2000, &out);
+    bh_govern_free(g);
+    CHECK_EQ(out.mode, BH_GOVERN_SLICES);
+    CHECK_EQ(out.at[0].corrections + out.at[1].corrections, 0);
+}
+
+TEST(a_small_error_is_trimmed)
+{
+    struct bh_govern_out out;
+    struct bh_govern *g = two(3280000, 1580000, 100, &out);
+    const int32_t up = g->at[0].trim, down = g->at[1].trim;
+    bh_govern_free(g);
+    CHECK_EQ(out.mode, BH_GOVERN_SLICES);
+    CHECK(up > BH_TRIM_ONE && down < BH_TRIM_ONE);
+    CHECK(out.at[0].corrections >= 1);
+}
+
+TEST(trims_do_not_wind_up)
+{
+    struct bh_govern_out out;
+    struct bh_govern *g = two(3380000, 1520000, 20000, &out); /* 0.7 points off, and never better */
+    const int32_t up = g->at[0].trim, down = g->at[1].trim;
+    bh_govern_free(g);
+    CHECK_EQ(out.mode, BH_GOVERN_SLICES);
+    CHECK(up <= 4 * BH_TRIM_ONE && down >= BH_TRIM_ONE / 4);
+    CHECK(out.at[0].slice_us <= 100000 && out.at[1].slice_us >= 20);
+}
+
+TEST(a_large_error_means_turns)
+{
+    struct bh_govern_out out;
+    struct bh_govern *g = two(1950000, 1950000, 60, &out);
+    bh_govern_free(g);
+    CHECK_EQ(out.mode, BH_GOVERN_TURNS);
+}
+
+TEST(right_shares_of_a_burnt_card_mean_turns)
+{
+    struct bh_govern_out out;
+    struct bh_govern *g = two(2800000, 1200000, 120, &out);
+    bh_govern_free(g);
+    CHECK_EQ(out.mode, BH_GOVERN_TURNS);
+}
+
+TEST(who_stops_synchronizing_gets_slices_again)
+{
+    struct world *w = world_new(0, 0);
+    const uint32_t a = world_add(w, CARD_SYNC, 70, 0)->on_card;
+    const uint32_t b = world_add(w, CARD_SYNC, 30, 0)->on_card;
+    world_run(w, 1000);
+    const bool turns = w->out.mode == BH_GOVERN_TURNS;
+    w->card.at[a].kind = w->card.at[b].kind = CARD_PERSISTENT;
+    world_run(w, 60000);
+    const bool slices = w->out.mode == BH_GOVERN_SLICES;
+    world_free(w);
+    CHECK(turns);
+    CHECK(slices);
+}
+
+TEST(an_idle_tenants_slice_waits_for_it)
+{
+    struct world *w = world_new(0, 0);
+    (void)world_add(w, CARD_SHORT, 10, 0);
+    (void)world_add(w, CARD_SHORT, 10, 0);
+    const uint32_t idle = world_add(w, CARD_SHORT, 20, 0)->on_card;
+    card_rest(&w->card, idle, true);
+    world_run(w, 1000);
+    const struct bh_govern_out out = w->out;
+    world_free(w);
+    CHECK_EQ(out.mode, BH_GOVERN_SLICES);
+    CHECK_EQ(out.at[2].active, 0);
+    CHECK_EQ(out.at[2].slice_us, out.at[0].slice_us);
+}
+
+TEST_MAIN

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* turns_test.c - who holds the card: debt carried, the order, the least length, and what caps leave empty. */
+#include "core/govern/govern_inside.h"
+
+#include "core/govern/card_fixture.h"
+
+/* Turns of tenants that use all they hold, at the grain of steps; returns how many steps each held. */
+static void rotate(const uint32_t *weights, const uint32_t *caps, uint32_t n, int steps, int *held,
+                   int *changes)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    uint64_t last = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    *changes = 0;
+    for (int s = 0; s < steps; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = n};
+        for (uint32_t i = 0; i < n; i++) {
+            const bool ran = s && !out.at[i].paused;
+            held[i] += ran;
+            in.at[i] = (struct bh_govern_asked){.id = i + 1,
+                                                .weight = weights[i],
+                                                .cap_permille = caps[i],
+                                                .state = ran ? BH_GOVERN_BUSY : BH_GOVERN_UNKNOWN,
+                                                .gpu_ns = ran ? 5000000 : 0};
+            in.at[i].state = s ? in.at[i].state : BH_GOVERN_BUSY;
+        }
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+        *changes += last != g->holder;
+        last = g->holder;
+    }
+    bh_govern_free(g);
+}
+
+TEST(exact_by_debt_whatever_the_grain)
+{
+    const uint32_t weights[] = {61, 28, 11}, caps[] = {0, 0, 110};
+    int held[3] = {0}, changes;
+    rotate(weights, caps, 3, 4000, held, &changes);
+    CHECK(held[0] >= 2420 && held[0] <= 2460);
+    CHECK(held[1] >= 1100 && held[1] <= 1140);
+    CHECK(held[2] >= 425 && held[2] <= 455);
+}
+
+TEST(turns_are_not_too_short)
+{
+    const uint32_t weights[] = {1, 1, 1, 1, 1}, caps[] = {200, 0, 0, 0, 0};
+    int held[5] = {0}, changes;
+    rotate(weights, caps, 5, 4000, held, &changes);
+    CHECK(changes <= 4000 * 5 / 15 + 10);
+    for (int i = 0; i < 5; i++)
+        CHECK(held[i] >= 780 && held[i] <= 820);
+}
+
+TEST(caps_leave_the_rest_empty)
+{
+    const uint32_t weights[] = {1, 1}, caps[] = {100, 250};
+    int held[2] = {0}, changes;
+    rotate(weights, caps, 2, 4000, held, &changes);
+    CHECK(held[0] >= 390 && held[0] <= 410);
+    CHECK(held[1] >= 990 && held[1] <= 1010);
+}
+
+TEST(a_small_share_waits_no_longer_than_it_must)
+{
+    const uint32_t weights[] = {99, 1}, caps[] = {0, 10};
+    int held[2] = {0}, changes;
+    rotate(weights, caps, 2, 4000, held, &changes);
+    CHECK(held[1] >= 30 && held[1] <= 50);
+    CHECK(changes >= 20); /* in twenty seconds: a turn every other second at least */
+}
+
+TEST(a_light_tenant_runs_beside_the_holder)
+{
+    struct world *w = world_new(0, 0);
+    (void)world_add(w, CARD_SYNC, 50, 0);
+    (void)world_add(w, CARD_LONG, 50, 0);
+    (void)world_add(w, CARD_SPORADIC, 50, 0);
+    world_run(w, 1000);
+    const struct bh_govern_out out = w->out;
+    world_free(w);
+    CHECK_EQ(out.mode, BH_GOVERN_TURNS);
+    CHECK(out.at[2].light && !out.at[2].paused);
+    CHECK_EQ(out.at[0].paused + out.at[1].paused, 1);
+}
+
+TEST(a_capped_latency_tenant_is_held_to_its_cap)
+{
+    struct world *w = world_new(0, 0);
+    world_add(w, CARD_SHORT, 50, 200)->asked.latency = BH_GOVERN_LATENCY;
+    (void)world_add(w, CARD_LONG, 50, 0);
+    world_run(w, 1000);
+    world_mark(w);
+    world_run(w, 3000);
+    const int64_t got = world_rate(w, 0), other = world_rate(w, 1);
+    world_free(w);
+    CHECK(got >= 180 && got <= 220);
+    CHECK(other >= 740);
+}
+
+TEST_MAIN
