@@ -5,99 +5,39 @@
  * The work is launch.c's and the warden's; here the words are read, and what cannot work is refused before anything
  * is started.
  */
-#include "base/mem.h"
-#include "base/str.h"
-#include "base/sysfile.h"
+#include "base/json.h"
 #include "base/units.h"
+#include "cli/cap.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
-#include "core/model/catalog.h"
+#include "cli/warden.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 
-enum { OPT_MEMORY, OPT_TICK, OPT_STATS };
-enum { TICK_MAX_MS = 10000, INFORMATION_MAX = 4096 };
-/* A CUDA context takes 518 MiB on an H200 before the first allocation; below this no program gets as far. */
-#define LEAST_BYTES (600 * BH_MIB)
+enum { OPT_MEMORY, OPT_VIEW, OPT_TICK, OPT_STATS, OPT_OUTPUT };
 
 static const struct bh_opt opts[] = {
     [OPT_MEMORY] = {"memory", 'm', BH_OPT_TEXT, "SIZE", NULL,
-                    "at most this much memory of each GPU: 10GiB, 512MiB"},
+                    "at most this much memory of each GPU: 10GiB, 40GB"},
+    [OPT_VIEW] = {"view", 0, BH_OPT_WORD, "VIEW", bh_cap_views,
+                  "what it sees of a GPU: its slice (default), the card, or nothing of neighbours (private)"},
     [OPT_TICK] = {"tick", 0, BH_OPT_TEXT, "MS", NULL,
                   "compare with the driver's own count this often (default: 20)"},
     [OPT_STATS] = {"stats", 0, BH_OPT_FLAG, NULL, NULL, "say at the end what was used and what was refused"},
+    [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", bh_words_text_json,
+                    "of --stats: text (default) or json"},
     {0},
 };
 
-static int read_sizes(const struct bh_cli *cli, struct bh_launch *l, struct bh_err *err)
+static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_err *err)
 {
-    const char *memory = cli->value[OPT_MEMORY], *tick = cli->value[OPT_TICK];
-    uint64_t ms = 0;
-    if (!memory)
-        return bh_fail(err, BH_USAGE, "run needs --memory SIZE, for example --memory 10GiB");
-    int rc = bh_size_parse(memory, &l->cap_bytes, err);
-    if (rc < 0)
-        return bh_wrap(err, rc, "--memory");
-    if (l->cap_bytes < LEAST_BYTES)
-        return bh_fail(err, BH_INVALID,
-                       "--memory %.40s is less than a program needs to start: a CUDA context alone takes "
-                       "several hundred MiB (518 MiB on an H200); give it 600MiB or more",
-                       memory);
-    if (tick)
-        rc = bh_uint_parse(tick, TICK_MAX_MS, &ms, err);
-    if (rc < 0)
-        return bh_wrap(err, rc, "--tick");
-    if (tick && ms == 0)
-        return bh_fail(err, BH_INVALID, "--tick: 1 to %d milliseconds, not 0", TICK_MAX_MS);
-    l->tick_ms = (uint32_t)ms;
-    return BH_OK;
-}
-
-/* `Model: \t\t NVIDIA H200` of one card's file, as the catalogue knows it; NULL: it does not. */
-static const struct bh_gpu_model *model_of(const char *card)
-{
-    char path[BH_SYSPATH_MAX];
-    static const char key[] = "Model:";
-    BH_AUTOFREE char *text = NULL;
-    (void)snprintf(path, sizeof(path), "/proc/driver/nvidia/gpus/%s/information", card);
-    if (bh_sysfile_read(path, INFORMATION_MAX, &text, NULL, NULL) < 0 || !bh_str_starts(text, key))
-        return NULL;
-    char *name = text + strlen(key);
-    while (bh_is_space(*name))
-        name++;
-    name[strcspn(name, "\n")] = '\0';
-    return bh_catalog_find(name);
-}
-
-/* A cap that no card can reach holds nothing, and was hardly meant. The catalogue says how large cards are: asking the
- * vendor's library would take longer than the rest of the start. A card that it does not know is not judged. */
-static int check_cards(uint64_t cap_bytes, struct bh_err *err)
-{
-    const struct bh_gpu_model *largest = NULL;
-    char folder[BH_SYSPATH_MAX];
-    DIR *d = bh_syspath(folder, "/proc/driver/nvidia/gpus") ? opendir(folder) : NULL;
-    bool all_known = d != NULL;
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] == '.')
-            continue;
-        const struct bh_gpu_model *m = model_of(e->d_name);
-        all_known = all_known && m && m->memory_mib;
-        if (m && (!largest || m->memory_mib > largest->memory_mib))
-            largest = m;
-    }
-    if (d)
-        closedir(d);
-    if (!all_known || !largest || cap_bytes <= largest->memory_mib * BH_MIB)
-        return BH_OK;
-    struct bh_unit_text asked, there;
-    return bh_fail(
-        err, BH_REFUSED,
-        "--memory %s is more than any GPU here has: the largest is %s with %s; a cap that cannot be "
-        "reached holds nothing, so give a smaller one or run the command without",
-        bh_size_format(cap_bytes, &asked), largest->name,
-        bh_size_format(largest->memory_mib * BH_MIB, &there));
+    int rc = bh_cap_read("run", cli->value[OPT_MEMORY], &l->cap_bytes, err);
+    if (rc == BH_OK)
+        rc = bh_cap_read_tick(cli->value[OPT_TICK], &l->tick_ms, err);
+    if (rc == BH_OK && cli->value[OPT_OUTPUT] && !cli->value[OPT_STATS])
+        rc = bh_fail(err, BH_USAGE, "--output has no meaning without --stats");
+    return rc;
 }
 
 static void tell(void *arg, const char *line)
@@ -108,14 +48,43 @@ static void tell(void *arg, const char *line)
     (void)bh_cli_fail(cli, &err);
 }
 
-static void say_stats(const struct bh_launch *l, const struct bh_lease_end *end)
+static void stats_text(struct bh_buf *out, const struct bh_launch *l, const struct bh_lease_end *end)
 {
     struct bh_unit_text peak, cap;
-    fprintf(stderr,
-            "bulkhead: peak %s of %s, %llu refused for memory, %llu denied, %llu killed, %llu calls seen\n",
-            bh_size_format(end->peak_bytes, &peak), bh_size_format(l->cap_bytes, &cap),
-            (unsigned long long)end->refused_memory, (unsigned long long)end->denied,
-            (unsigned long long)end->killed, (unsigned long long)end->seen);
+    bh_buf_printf(
+        out, "bulkhead: peak %s of %s, %llu refused for memory, %llu denied, %llu killed, %llu calls seen\n",
+        bh_size_format(end->peak_bytes, &peak), bh_size_format(l->cap_bytes, &cap),
+        (unsigned long long)end->refused_memory, (unsigned long long)end->denied,
+        (unsigned long long)end->killed, (unsigned long long)end->seen);
+}
+
+/* One line, so that whoever reads the command's standard error can tell it from the rest. */
+static void stats_json(struct bh_buf *out, const struct bh_launch *l, const struct bh_lease_end *end)
+{
+    struct bh_json j;
+    bh_json_init(&j, out);
+    bh_json_open_flat(&j, '{');
+    bh_json_key_u64(&j, "capBytes", l->cap_bytes);
+    bh_json_key_u64(&j, "peakBytes", end->peak_bytes);
+    bh_json_key_u64(&j, "refusedForMemory", end->refused_memory);
+    bh_json_key_u64(&j, "denied", end->denied);
+    bh_json_key_u64(&j, "killed", end->killed);
+    bh_json_key_str(&j, "whyKilled", *end->why_killed ? end->why_killed : NULL);
+    bh_json_key_u64(&j, "callsSeen", end->seen);
+    bh_json_key_u64(&j, "callsIssued", end->emulated);
+    bh_json_key_u64(&j, "callsContinued", end->continued);
+    bh_json_key_u64(&j, "counts", end->checks);
+    bh_json_close(&j, '}');
+}
+
+/* Standard output is the command's. */
+static void say_stats(const struct bh_cli *cli, const struct bh_launch *l, const struct bh_lease_end *end)
+{
+    struct bh_buf line;
+    bh_buf_init(&line, 4096);
+    (bh_cli_wants(cli, OPT_OUTPUT, "json") ? stats_json : stats_text)(&line, l, end);
+    fputs(bh_buf_text(&line), stderr);
+    bh_buf_fini(&line);
 }
 
 static int run(struct bh_cli *cli)
@@ -124,19 +93,20 @@ static int run(struct bh_cli *cli)
     struct bh_launch l = {.warden = warden,
                           /* exec takes the words without const and leaves them as they are. */
                           .argv = (char *const *)(uintptr_t)cli->operands,
+                          .view = bh_cap_read_view(cli->value[OPT_VIEW]),
                           .wait_for_end = cli->value[OPT_STATS] != NULL,
                           .tell = tell,
                           .arg = cli};
     struct bh_launch_result result = {0};
     struct bh_err err;
     int status = 0;
-    int rc = read_sizes(cli, &l, &err);
+    int rc = read_words(cli, &l, &err);
     if (rc == BH_OK)
-        rc = bh_launch_rights(&err);
+        rc = bh_warden_rights("run", &err);
     if (rc == BH_OK)
-        rc = check_cards(l.cap_bytes, &err);
+        rc = bh_cap_check_cards(l.cap_bytes, &err);
     if (rc == BH_OK)
-        rc = bh_launch_warden(warden, sizeof(warden), &err);
+        rc = bh_warden_find(warden, sizeof(warden), &err);
     if (rc == BH_OK)
         rc = bh_launch(&l, &result, &status, &err);
     if (rc < 0) {
@@ -144,7 +114,7 @@ static int run(struct bh_cli *cli)
         return status ? status : code;
     }
     if (cli->value[OPT_STATS] && result.ended)
-        say_stats(&l, &result.end);
+        say_stats(cli, &l, &result.end);
     return bh_launch_end_as(result.status);
 }
 
@@ -155,20 +125,26 @@ const struct bh_cmd bh_cmd_run = {
     .operand_kind = BH_OPERAND_NONE,
     .min_operands = 1,
     .max_operands = BH_CLI_OPERANDS_ANY,
-    .examples = "bulkhead run --memory 10GiB -- python train.py    a tenth of a card, and no more\n"
-                "bulkhead run -m 20GiB --stats -- ./serve          and what it used, at the end\n",
+    .examples =
+        "bulkhead run --memory 10GiB -- python train.py    10 GiB of each GPU, and no more\n"
+        "bulkhead run -m 20GiB --stats -- ./serve          and what it used, at the end\n"
+        "bulkhead run -m 20GiB --view private -- ./serve   and it is told nothing of its neighbours\n",
     .text =
         "The cap holds for the command and everything it starts, all together, on each GPU. Nothing is\n"
         "loaded into the command: its system calls are looked at, so static programs and cleared\n"
         "environments are held too. Past the cap the driver's own out-of-memory comes back, as on a full\n"
         "card. Managed memory counts at its full size. Inside, io_uring, ptrace, set-user-id programs and\n"
-        "32-bit programs do not work.\n"
+        "32-bit programs do not work. A warden that is killed is followed by another one.\n"
+        "\n"
+        "Inside, cudaMemGetInfo, nvidia-smi and NVML show the cap as the GPU's memory and the command's own\n"
+        "processes alone. --view private also withholds utilisation, power, clocks and temperature;\n"
+        "--view card shows all that the driver tells.\n"
         "\n"
         "Needs root. A command that is root itself is held against mistakes, not against malice.\n"
         "\n"
         "Exit status: the command's own, or its signal; 127 there is no such command, 126 it cannot be run.\n"
-        "Of run itself: 1 refused, 2 wrong use, 3 not root, 4 no driver, 5 inside another run, 70 the warden\n"
-        "did not start.\n",
+        "Of run itself: 1 the cap cannot be held here, 2 wrong use, 3 not root, 4 no driver or no GPU,\n"
+        "5 inside another run, 70 the warden did not start.\n",
     .opts = opts,
     .run = run,
 };

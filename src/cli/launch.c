@@ -3,8 +3,11 @@
  * launch.c - starts a command and its warden, and stands between the command and the shell.
  *
  * The order matters: the filter goes on in the child, its listener comes here and goes on to the warden, and only when
- * the warden has said that it is ready may the child become the command. Nobody else keeps the listener: when the
- * warden is gone it is closed, and the kernel refuses what the filter would have asked about.
+ * the warden has said that it is ready may the child become the command.
+ *
+ * This process keeps the listener and the journal too. A warden that dies without a word is followed by another one, which
+ * goes on from the journal; the command's calls wait meanwhile. Wardens that die one after the other are no way to go on:
+ * then the listener is closed here, and the kernel refuses what the filter would have asked about.
  *
  * Signals are blocked here from the beginning and read as data. What the terminal sends reaches the command by
  * itself, for both are in one process group; what somebody sends to this process is sent on. (What somebody sends to the
@@ -14,13 +17,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/warden.h"
 #include "host/filter.h"
 #include "wire/fds.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,7 +29,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,12 +39,16 @@ enum { KILLED_MS = 2000, ENDING_MS = 50 };
 struct state {
     const struct bh_launch *l;
     struct bh_launch_result *ret;
-    int tenant_fd, warden_fd; /* our ends; -1: closed */
-    pid_t tenant, warden;     /* 0: none */
+    struct bh_child tenant, warden;
+    int fds[BH_LEASE_FDS]; /* what every warden of this lease is given; -1: nobody will be any more */
+    struct bh_lease_start start;
+    bool ready;               /* this warden has said so */
+    struct bh_warden_how how; /* the one before died */
+    int64_t died_ms;
+    struct bh_warden_followers followers;
     int signals;
     sigset_t old_mask;
     struct sigaction old_child;
-    bool told; /* the gate's end was said */
 };
 
 static int fail_errno(struct bh_err *err, const char *what)
@@ -107,18 +111,20 @@ static void send_on(const struct state *s, const struct signalfd_siginfo *si)
     union sigval value = {.sival_ptr = (void *)(uintptr_t)si->ssi_ptr};
     if (si->ssi_code == SI_KERNEL && is_terminal_signal(si->ssi_signo))
         return;
-    if (si->ssi_code == SI_USER && (si->ssi_pid == (uint32_t)getpid() || si->ssi_pid == (uint32_t)s->tenant))
+    if (si->ssi_code == SI_USER &&
+        (si->ssi_pid == (uint32_t)getpid() || si->ssi_pid == (uint32_t)s->tenant.pid))
         return; /* a write of ours to nobody (SIGPIPE), or the command to its own group */
     if (si->ssi_code == SI_QUEUE)
-        (void)sigqueue(s->tenant, (int)si->ssi_signo, value);
+        (void)sigqueue(s->tenant.pid, (int)si->ssi_signo, value);
     else
-        (void)kill(s->tenant, (int)si->ssi_signo);
+        (void)kill(s->tenant.pid, (int)si->ssi_signo);
 }
 
-/* ---- the two children ---- */
+/* ---- before the command runs ---- */
 
-static _Noreturn void be_tenant(const struct state *s, int to_launcher)
+static _Noreturn void be_tenant(const void *arg, int to_launcher)
 {
+    const struct state *s = arg;
     struct bh_err err = {0};
     struct bh_lease_answer answer = {0};
     char go;
@@ -126,7 +132,7 @@ static _Noreturn void be_tenant(const struct state *s, int to_launcher)
     /* Whoever kills the launcher means the command. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
-    answer.code = bh_filter_install(&listener, &err);
+    answer.code = bh_filter_install(s->l->view ? BH_FILTER_CONTROLS : 0, &listener, &err);
     memcpy(answer.text, err.msg, sizeof(answer.text));
     if (bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL) < 0 || answer.code < 0 ||
         bh_fds_send(to_launcher, "", 1, &listener, 1, NULL) < 0)
@@ -142,81 +148,25 @@ static _Noreturn void be_tenant(const struct state *s, int to_launcher)
     _exit(BH_LAUNCH_NOT_RUN);
 }
 
-static _Noreturn void be_warden(const struct state *s, int to_launcher)
-{
-    char name[] = "bulkhead-warden", *argv[] = {name, NULL};
-    sigset_t none;
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    /* dup2 of a descriptor to itself would leave it to be closed. */
-    if (to_launcher == BH_LEASE_SOCKET ? fcntl(to_launcher, F_SETFD, 0) == 0
-                                       : dup2(to_launcher, BH_LEASE_SOCKET) >= 0)
-        execv(s->l->warden, argv);
-    struct bh_lease_answer answer = {.code = BH_SYSTEM};
-    (void)snprintf(answer.text, sizeof(answer.text), "'%.200s': %s", s->l->warden, strerrordesc_np(errno));
-    (void)!bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL);
-    _exit(BH_LAUNCH_NOT_RUN);
-}
-
-static int start_child(const struct state *s, void (*be)(const struct state *s, int to_launcher),
-                       pid_t *ret_pid, int *ret_fd, struct bh_err *err)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-        return fail_errno(err, "socketpair");
-    const pid_t pid = fork();
-    if (pid == 0) {
-        close(pair[0]);
-        be(s, pair[1]);
-    }
-    const int error = errno;
-    close(pair[1]);
-    if (pid < 0) {
-        close(pair[0]);
-        errno = error;
-        return fail_errno(err, "fork");
-    }
-    *ret_pid = pid;
-    *ret_fd = pair[0];
-    return BH_OK;
-}
-
-/* ---- before the command runs ---- */
-
-/* What a child answered, as this process's own failure. */
-static int take_answer(int fd, const char *who, struct bh_err *err)
-{
-    struct bh_lease_answer answer;
-    int rc = bh_fds_recv(fd, &answer, sizeof(answer), NULL, 0, err);
-    if (rc == BH_NOT_FOUND)
-        return bh_fail(err, BH_SYSTEM, "%s ended before it was ready", who);
-    if (rc < 0)
-        return bh_wrap(err, rc, "%s", who);
-    answer.text[sizeof(answer.text) - 1] = '\0';
-    return answer.code < 0 ? bh_fail(err, (enum bh_code)answer.code, "%s", answer.text) : BH_OK;
-}
-
 static int hand_over(struct state *s, struct bh_err *err)
 {
-    struct bh_lease_start start = {.version = BH_LEASE_VERSION,
-                                   .root_pid = (uint32_t)s->tenant,
-                                   .cap_bytes = s->l->cap_bytes,
-                                   .tick_ms = s->l->tick_ms};
-    int fds[BH_LEASE_FDS] = {-1, -1};
     char byte;
-    int rc = take_answer(s->tenant_fd, "the command's process", err);
+    s->start = (struct bh_lease_start){.version = BH_LEASE_VERSION,
+                                       .root_pid = (uint32_t)s->tenant.pid,
+                                       .cap_bytes = s->l->cap_bytes,
+                                       .tick_ms = s->l->tick_ms,
+                                       .view = s->l->view};
+    int rc = bh_child_answer(&s->tenant, "the command's process", NULL, err);
     if (rc == BH_OK)
-        rc = bh_fds_recv(s->tenant_fd, &byte, 1, &fds[BH_LEASE_LISTENER], 1, err);
-    if (rc == BH_OK) {
-        fds[BH_LEASE_ROOT] = (int)syscall(SYS_pidfd_open, s->tenant, 0);
-        if (fds[BH_LEASE_ROOT] < 0)
-            rc = fail_errno(err, "pidfd_open");
-    }
-    /* A warden that is gone already has said why, if it could: that answer is the better message. */
-    if (rc == BH_OK && bh_fds_send(s->warden_fd, &start, sizeof(start), fds, BH_LEASE_FDS, err) < 0)
-        rc = take_answer(s->warden_fd, "the warden", err);
-    for (size_t i = 0; i < BH_LEASE_FDS; i++)
-        close_fd(&fds[i]);
+        rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], 1, err);
+    if (rc < 0)
+        return rc;
+    s->fds[BH_LEASE_ROOT] = (int)syscall(SYS_pidfd_open, s->tenant.pid, 0);
+    if (s->fds[BH_LEASE_ROOT] < 0)
+        return fail_errno(err, "pidfd_open");
+    rc = bh_warden_journal(&s->fds[BH_LEASE_JOURNAL], err);
+    if (rc == BH_OK)
+        bh_warden_hand_over(&s->warden, &s->start, s->fds);
     return rc;
 }
 
@@ -224,7 +174,7 @@ static int hand_over(struct state *s, struct bh_err *err)
 static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[2] = {{.fd = s->warden_fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct pollfd at[2] = {{.fd = s->warden.fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
         struct signalfd_siginfo si;
         if (poll(at, 2, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
@@ -236,7 +186,7 @@ static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
             return bh_fail(err, BH_SYSTEM, "ended by a signal before the warden was ready");
         }
         if (!seen && at[0].revents)
-            return take_answer(s->warden_fd, "the warden", err);
+            return bh_warden_ready(&s->warden, NULL, err);
     }
 }
 
@@ -244,11 +194,11 @@ static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
 static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 {
     struct bh_lease_answer answer;
-    int rc = bh_fds_send(s->tenant_fd, "", 1, NULL, 0, err);
+    int rc = bh_fds_send(s->tenant.fd, "", 1, NULL, 0, err);
     if (rc < 0)
         return rc;
-    rc = bh_fds_recv(s->tenant_fd, &answer, sizeof(answer), NULL, 0, err);
-    close_fd(&s->tenant_fd);
+    rc = bh_fds_recv(s->tenant.fd, &answer, sizeof(answer), NULL, 0, err);
+    bh_child_close(&s->tenant);
     if (rc == BH_NOT_FOUND)
         return BH_OK;
     if (rc < 0)
@@ -261,46 +211,95 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 
 /* ---- while it runs ---- */
 
-static void tell(struct state *s, const char *fmt, ...) BH_PRINTF(2, 3);
-static void tell(struct state *s, const char *fmt, ...)
+static void tell(const struct state *s, const char *fmt, ...) BH_PRINTF(2, 3);
+static void tell(const struct state *s, const char *fmt, ...)
 {
     char line[sizeof(s->ret->end.text) + 200];
     va_list ap;
     va_start(ap, fmt);
     (void)vsnprintf(line, sizeof(line), fmt, ap);
     va_end(ap);
-    if (!s->told)
-        s->l->tell(s->l->arg, line);
-    s->told = true;
+    s->l->tell(s->l->arg, line);
 }
 
-static void tell_death(struct state *s, int status)
+static const char refused[] = "video memory is refused to the command from now on";
+
+/* Nobody is waited for any more: with its last listener closed, the kernel refuses. */
+static void give_up(struct state *s, const char *why)
 {
-    static const char then[] = "video memory is refused to the command from now on";
-    if (WIFSIGNALED(status))
-        tell(s, "the warden was killed by signal %d; %s", WTERMSIG(status), then);
+    for (size_t i = 0; i < BH_LEASE_FDS; i++)
+        close_fd(&s->fds[i]);
+    tell(s, "the warden %s; %s%s", s->how.text, why, refused);
+}
+
+static void no_successor(struct state *s, const struct bh_err *err)
+{
+    char why[sizeof(err->msg) + 60];
+    (void)snprintf(why, sizeof(why), "another one could not take over: %s; ", err->msg);
+    give_up(s, why);
+}
+
+/* It died without a word. */
+static void replace_warden(struct state *s, int status)
+{
+    struct bh_err err;
+    char why[80];
+    (void)bh_warden_how(status, &s->how);
+    s->died_ms = bh_warden_now_ms();
+    if (s->tenant.pid == 0 && !s->l->wait_for_end) {
+        give_up(s, ""); /* this process is about to end too */
+        return;
+    }
+    if (!bh_warden_may_follow(&s->followers, s->died_ms)) {
+        (void)snprintf(why, sizeof(why), "%d others had taken over within %d s; ", BH_WARDEN_FOLLOWERS,
+                       BH_WARDEN_FOLLOWERS_MS / 1000);
+        give_up(s, why);
+        return;
+    }
+    s->start.adopted = 1;
+    if (bh_warden_start(s->l->warden, &s->warden, &err) == BH_OK)
+        bh_warden_hand_over(&s->warden, &s->start, s->fds);
     else
-        tell(s, "the warden ended with status %d before the command did; %s", WEXITSTATUS(status), then);
+        no_successor(s, &err);
+}
+
+/* One that took over has said whether it could. */
+static void hear_successor(struct state *s)
+{
+    struct bh_err err;
+    bool died;
+    s->ready = bh_warden_ready(&s->warden, &died, &err) == BH_OK;
+    if (s->ready) {
+        tell(s, "the warden %s; another one took over in %lld ms", s->how.text,
+             (long long)(bh_warden_now_ms() - s->died_ms));
+    } else if (died) {
+        replace_warden(s, bh_child_reap(&s->warden));
+    } else {
+        (void)bh_warden_kill(&s->warden);
+        no_successor(s, &err);
+    }
 }
 
 /* Something came from the warden: its end, or nothing, which is its death. It is ending either way. */
 static void hear_warden(struct state *s)
 {
     struct bh_lease_end *end = &s->ret->end;
-    int status = 0;
-    s->ret->ended = bh_fds_recv(s->warden_fd, end, sizeof(*end), NULL, 0, NULL) == BH_OK;
-    close_fd(&s->warden_fd);
-    (void)waitpid(s->warden, &status, 0);
-    s->warden = 0;
-    if (!s->ret->ended) {
-        tell_death(s, status);
+    int status;
+    if (!s->ready) {
+        hear_successor(s);
         return;
     }
-    end->text[sizeof(end->text) - 1] = '\0';
-    end->why_killed[sizeof(end->why_killed) - 1] = '\0';
+    s->ready = false;
+    s->ret->ended = bh_warden_end(&s->warden, end, &status);
+    if (!s->ret->ended) {
+        replace_warden(s, status);
+        return;
+    }
+    /* It is over, one way or the other: nobody will serve this listener. */
+    for (size_t i = 0; i < BH_LEASE_FDS; i++)
+        close_fd(&s->fds[i]);
     if (end->code < 0)
-        tell(s, "the gate could not go on: %s; video memory is refused to the command from now on",
-             end->text);
+        tell(s, "the gate could not go on: %s; %s", end->text, refused);
     else if (*end->why_killed)
         tell(s, "the command was killed: %s", end->why_killed);
 }
@@ -309,10 +308,10 @@ static void hear_warden(struct state *s)
 static bool look_at_tenant(struct state *s)
 {
     int status;
-    while (waitpid(s->tenant, &status, WNOHANG | WUNTRACED) == s->tenant) {
+    while (waitpid(s->tenant.pid, &status, WNOHANG | WUNTRACED) == s->tenant.pid) {
         if (!WIFSTOPPED(status)) {
             s->ret->status = status;
-            s->tenant = 0;
+            s->tenant.pid = 0;
             return true;
         }
         /* Job control: the shell must see a stop too, and will wake the whole group. A SIGSTOP for the command
@@ -328,7 +327,7 @@ static void follow(struct state *s)
     bool over = false;
     while (!over) {
         /* poll passes over descriptors below 0: the warden's, once it is gone. */
-        struct pollfd at[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->warden_fd, .events = POLLIN}};
+        struct pollfd at[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->warden.fd, .events = POLLIN}};
         struct signalfd_siginfo si;
         (void)poll(at, 2, -1);
         if (at[1].revents)
@@ -347,23 +346,31 @@ static void follow(struct state *s)
 static void last_words(struct state *s)
 {
     const bool killed = WIFSIGNALED(s->ret->status) && WTERMSIG(s->ret->status) == SIGKILL;
-    struct pollfd at = {.fd = s->warden_fd, .events = POLLIN};
-    if (s->warden_fd >= 0 && poll(&at, 1, s->l->wait_for_end ? -1 : killed ? KILLED_MS : ENDING_MS) > 0)
+    const int patience = s->l->wait_for_end ? -1 : killed ? KILLED_MS : ENDING_MS;
+    while (s->warden.fd >= 0) {
+        struct pollfd at = {.fd = s->warden.fd, .events = POLLIN};
+        if (poll(&at, 1, patience) <= 0)
+            return;
         hear_warden(s);
+    }
 }
 
 static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err *err)
 {
     /* The warden first: it starts while the filter is put on. */
     int rc = take_signals(s, err);
+    /* The journal is not for others of this user to write to. */
+    if (rc == BH_OK && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        rc = fail_errno(err, "prctl");
     if (rc == BH_OK)
-        rc = start_child(s, be_warden, &s->warden, &s->warden_fd, err);
+        rc = bh_warden_start(s->l->warden, &s->warden, err);
     if (rc == BH_OK)
-        rc = start_child(s, be_tenant, &s->tenant, &s->tenant_fd, err);
+        rc = bh_child_start(be_tenant, s, &s->tenant, err);
     if (rc == BH_OK)
         rc = hand_over(s, err);
     if (rc == BH_OK)
         rc = await_warden(s, ret_signal, err);
+    s->ready = rc == BH_OK;
     if (rc == BH_OK)
         rc = let_go(s, ret_exit, err);
     if (rc == BH_OK)
@@ -374,19 +381,17 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
 /* What is left of a start that failed. A warden that hangs in the driver is not waited for. */
 static void clean_up(struct state *s)
 {
-    if (s->tenant > 0) {
-        (void)kill(s->tenant, SIGKILL);
-        (void)waitpid(s->tenant, NULL, 0);
+    if (s->tenant.pid) {
+        (void)kill(s->tenant.pid, SIGKILL);
+        (void)bh_child_reap(&s->tenant);
     }
-    if (s->warden > 0) {
-        (void)kill(s->warden, SIGKILL);
-        (void)waitpid(s->warden, NULL, WNOHANG);
-    }
+    (void)bh_warden_kill(&s->warden);
 }
 
 int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit, struct bh_err *err)
 {
-    struct state s = {.l = l, .ret = ret, .tenant_fd = -1, .warden_fd = -1, .signals = -1};
+    struct state s = {
+        .l = l, .ret = ret, .tenant = {.fd = -1}, .warden = {.fd = -1}, .fds = {-1, -1, -1}, .signals = -1};
     int signal_seen = 0;
     *ret = (struct bh_launch_result){0};
     *ret_exit = 0;
@@ -400,53 +405,11 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
     if (rc == BH_OK)
         last_words(&s);
     close_fd(&s.signals);
-    close_fd(&s.tenant_fd);
-    close_fd(&s.warden_fd);
+    bh_child_close(&s.tenant);
+    bh_child_close(&s.warden);
+    for (size_t i = 0; i < BH_LEASE_FDS; i++)
+        close_fd(&s.fds[i]);
     return rc;
-}
-
-/* ---- what it takes ---- */
-
-int bh_launch_rights(struct bh_err *err)
-{
-    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
-    static const struct {
-        unsigned number;
-        const char *name;
-    } needed[] = {{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}, {CAP_KILL, "CAP_KILL"}};
-    if (syscall(SYS_capget, &head, data) < 0)
-        return fail_errno(err, "capget");
-    for (size_t i = 0; i < BH_COUNT_OF(needed); i++)
-        if (!(data[0].effective & 1u << needed[i].number))
-            return bh_fail(err, BH_DENIED,
-                           "run needs root: its warden looks into the command's processes and ends them "
-                           "(CAP_SYS_PTRACE, CAP_KILL); user %u has no %s here; try sudo",
-                           (unsigned)geteuid(), needed[i].name);
-    return BH_OK;
-}
-
-int bh_launch_warden(char *ret, size_t size, struct bh_err *err)
-{
-    /* src/cli/bulkhead in a build folder, bin/bulkhead when installed: two steps up. */
-    static const char *const places[] = {"warden", "libexec/bulkhead", "libexec", "lib/bulkhead"};
-    char base[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", base, sizeof(base) - 1);
-    base[n > 0 ? n : 0] = '\0';
-    for (int i = 0; i < 2; i++) {
-        char *slash = strrchr(base, '/');
-        if (slash)
-            *slash = '\0';
-    }
-    for (size_t i = 0; i < BH_COUNT_OF(places); i++) {
-        const int len = snprintf(ret, size, "%s/%s/bulkhead-warden", base, places[i]);
-        if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
-            return BH_OK;
-    }
-    return bh_fail(err, BH_NOT_FOUND,
-                   "no bulkhead-warden beside this program: looked in warden, libexec/bulkhead, libexec and "
-                   "lib/bulkhead below '%.200s'; install both from one package",
-                   base);
 }
 
 int bh_launch_end_as(int status)

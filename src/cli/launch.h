@@ -14,7 +14,6 @@
 #include "wire/lease.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { BH_LAUNCH_NOT_RUN = 126, BH_LAUNCH_NOT_FOUND = 127 };
@@ -24,8 +23,9 @@ struct bh_launch {
     char *const *argv;  /* the command, looked up in PATH; NULL-terminated */
     uint64_t cap_bytes;
     uint32_t tick_ms;  /* 0: the gate's own */
+    uint32_t view;     /* enum bh_lease_view */
     bool wait_for_end; /* for the last process of the lease rather than for the command alone */
-    /* One line about the gate while the command runs: it died, it could not go on. */
+    /* One line about the gate while the command runs: it died, another one took over, it could not go on. */
     void (*tell)(void *arg, const char *line);
     void *arg;
 };
@@ -43,10 +43,6 @@ struct bh_launch_result {
 int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit,
               struct bh_err *err) BH_MUST_USE;
 
-/* May this process hold a gate? BH_DENIED says what it lacks. */
-int bh_launch_rights(struct bh_err *err) BH_MUST_USE;
-/* bulkhead-warden: in the build folder or where it is installed, seen from this program. */
-int bh_launch_warden(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 /* Ends this process the way the command ended. Returns an exit status where that was one. */
 int bh_launch_end_as(int status);
 

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adopt.c - takes listeners from container runtimes and gives each to a warden.
+ *
+ * One thread and one poll: nobody who connects can keep the others waiting, whatever he sends or does not send. A runtime
+ * does not wait for an answer; the container's first call for GPU memory waits in the kernel until the warden is there.
+ * A duplicate of what a warden was given is kept, so that one that was killed is followed by another.
+ */
+#include "cli/adopt.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "cli/adopt_socket.h"
+#include "cli/warden.h"
+#include "host/profile.h"
+#include "wire/oci.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    SENDERS_MAX = 32,
+    PATIENCE_MS = 5000,
+    NO_ROOM_MS = 100,
+    REAP_MS = 100,
+    NAME_MAX_BYTES = 64,
+    LINE_MAX_BYTES = 900
+};
+
+static const char closed_text[] = "its calls for GPU memory are refused (ENOSYS)";
+
+/* Somebody who has connected and has not said everything yet. */
+struct sender {
+    int fd;
+    uid_t uid;
+    int64_t until_ms;
+    struct bh_oci_message message;
+};
+
+/* One process tree with a listener of its own. */
+struct lease {
+    char id[BH_OCI_TEXT_MAX];                            /* as the runtime has it */
+    char name[NAME_MAX_BYTES + BH_PROFILE_NAME_MAX + 8]; /* as it is shown */
+    uid_t sender;
+    bool joined; /* a process that joined a container */
+    bool ready;
+    int fds[BH_LEASE_FDS]; /* our duplicates */
+    struct bh_lease_start start;
+    struct bh_child warden;
+    struct bh_warden_followers followers;
+};
+
+struct state {
+    const struct bh_adopt *a;
+    struct bh_adopt_socket socket;
+    int signals;
+    BH_VEC(struct sender) senders;
+    BH_VEC(struct lease) leases;
+    BH_VEC(struct pollfd) polls;
+    BH_VEC(pid_t) dying; /* wardens that were killed, to be waited for */
+    bool over;
+    int once_rc; /* with `once`: what came of the one */
+    struct bh_err once_err;
+};
+
+static void tell(const struct state *s, const char *fmt, ...) BH_PRINTF(2, 3);
+static void tell(const struct state *s, const char *fmt, ...)
+{
+    char line[LINE_MAX_BYTES];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    s->a->tell(s->a->arg, line);
+}
+
+/* ---- leases ---- */
+
+/* What a runtime calls a container is for machines; what a terminal could take for a command is not shown. */
+static void set_name(struct lease *l, const struct bh_oci_state *state, const char *mark)
+{
+    char id[NAME_MAX_BYTES];
+    size_t n = 0;
+    for (; n < sizeof(id) - 1 && state->id[n]; n++)
+        id[n] = state->id[n] > ' ' && state->id[n] < 0x7f ? state->id[n] : '?';
+    id[n] = '\0';
+    (void)snprintf(l->name, sizeof(l->name), "%s%s%s%s", n ? id : "?", *mark ? " (" : "", mark,
+                   *mark ? ")" : "");
+}
+
+static void drop_lease(struct state *s, size_t i)
+{
+    struct lease *l = &s->leases.at[i];
+    const pid_t left = bh_warden_kill(&l->warden);
+    if (left)
+        *bh_vec_push(&s->dying) = left;
+    for (size_t f = 0; f < BH_LEASE_FDS; f++)
+        if (l->fds[f] >= 0)
+            close(l->fds[f]);
+    s->leases.at[i] = s->leases.at[--s->leases.n];
+}
+
+static void lease_over(struct state *s, size_t i, int rc, const struct bh_err *err)
+{
+    const bool is_the_one = s->a->once && !s->leases.at[i].joined;
+    drop_lease(s, i);
+    if (!is_the_one)
+        return;
+    s->over = true;
+    s->once_rc = rc;
+    if (rc < 0)
+        s->once_err = *err;
+}
+
+static bool has_ended(const struct lease *l)
+{
+    return l->fds[BH_LEASE_ROOT] >= 0 &&
+           syscall(SYS_pidfd_send_signal, l->fds[BH_LEASE_ROOT], 0, NULL, 0) < 0 && errno == ESRCH;
+}
+
+static void refuse(struct state *s, size_t i, int rc, const struct bh_err *err)
+{
+    const struct lease *l = &s->leases.at[i];
+    if (has_ended(l)) {
+        tell(s, "%s pid %u: ended before it was held: %s", l->name, l->start.root_pid, err->msg);
+        rc = BH_OK;
+    } else {
+        tell(s, "%s pid %u: not held: %s; %s", l->name, l->start.root_pid, err->msg, closed_text);
+    }
+    lease_over(s, i, rc, err);
+}
+
+static const struct lease *container_of(const struct state *s, const char *id, uid_t sender)
+{
+    for (size_t i = 0; i < s->leases.n; i++)
+        if (!s->leases.at[i].joined && s->leases.at[i].sender == sender && bh_str_eq(s->leases.at[i].id, id))
+            return &s->leases.at[i];
+    return NULL;
+}
+
+/* Whose processes a lease is about; fills its root. */
+static int find_root(const struct state *s, struct lease *l, const struct bh_oci_state *state,
+                     struct bh_err *err)
+{
+    uint32_t pid = state->pid;
+    if (l->joined) {
+        /* The container's own first process: runtimes differ in what they say of the one that joins. */
+        const struct lease *container = container_of(s, state->id, l->sender);
+        pid = container ? container->start.root_pid : state->init_pid;
+        if (pid == 0)
+            return bh_fail(
+                err, BH_REFUSED,
+                "a process joins a container that is not held from here, and the runtime does not say which "
+                "process is the container's first");
+    }
+    l->start.root_pid = pid;
+    return bh_adopt_process(pid, l->sender, &l->fds[BH_LEASE_ROOT], err);
+}
+
+static int start_warden(const struct state *s, struct lease *l, struct bh_err *err)
+{
+    l->ready = false;
+    const int rc = bh_warden_start(s->a->warden, &l->warden, err);
+    if (rc == BH_OK)
+        bh_warden_hand_over(&l->warden, &l->start, l->fds);
+    return rc;
+}
+
+static int begin(const struct state *s, struct lease *l, const struct bh_oci_state *state, struct bh_err *err)
+{
+    struct bh_profile_mark mark = {0};
+    set_name(l, state, "");
+    int rc = bh_profile_read_mark(state->metadata, &mark, err);
+    set_name(l, state, mark.name);
+    l->start.root_pid = state->pid; /* what can be said if this fails */
+    if (rc == BH_OK && s->a->view && !(mark.flags & BH_FILTER_CONTROLS))
+        rc = bh_fail(
+            err, BH_REFUSED,
+            "its seccomp profile does not send what --view needs: make it with the same --view, or give --view "
+            "card");
+    if (rc == BH_OK)
+        rc = find_root(s, l, state, err);
+    if (rc == BH_OK)
+        rc = bh_warden_journal(&l->fds[BH_LEASE_JOURNAL], err);
+    return rc == BH_OK ? start_warden(s, l, err) : rc;
+}
+
+/* A whole message: a container, or a process that joins one. The listener is this lease's now. */
+static void new_lease(struct state *s, const struct bh_oci_state *state, int listener, uid_t sender)
+{
+    struct bh_err err = {0};
+    const bool joined = !bh_str_eq(state->status, "creating");
+    struct lease l = {.sender = sender,
+                      .joined = joined,
+                      .fds = {[BH_LEASE_LISTENER] = listener, [BH_LEASE_ROOT] = -1, [BH_LEASE_JOURNAL] = -1},
+                      .start = {.version = BH_LEASE_VERSION,
+                                .cap_bytes = joined ? 0 : s->a->cap_bytes,
+                                .tick_ms = s->a->tick_ms,
+                                .view = s->a->view},
+                      .warden = {.fd = -1}};
+    memcpy(l.id, state->id, sizeof(l.id));
+    const int rc = begin(s, &l, state, &err);
+    *bh_vec_push(&s->leases) = l;
+    if (rc < 0)
+        refuse(s, s->leases.n - 1, rc, &err);
+    /* The one is taken: whoever comes next must not believe that he is held. */
+    if (s->a->once && !joined)
+        bh_adopt_close(&s->socket);
+}
+
+static void say_ready(const struct state *s, const struct lease *l)
+{
+    struct bh_unit_text cap;
+    if (l->start.adopted)
+        tell(s, "%s pid %u: held again, by another warden", l->name, l->start.root_pid);
+    else if (l->joined)
+        tell(s, "%s pid %u: a process joined the container; it gets no GPU memory", l->name,
+             l->start.root_pid);
+    else
+        tell(s, "%s pid %u: held at %s of each GPU", l->name, l->start.root_pid,
+             bh_size_format(l->start.cap_bytes, &cap));
+}
+
+static void say_end(const struct state *s, const struct lease *l, const struct bh_lease_end *end)
+{
+    struct bh_unit_text peak, cap;
+    if (end->code < 0)
+        tell(s, "%s pid %u: the gate could not go on: %s; %s", l->name, l->start.root_pid, end->text,
+             closed_text);
+    else if (*end->why_killed)
+        tell(s, "%s pid %u: killed: %s", l->name, l->start.root_pid, end->why_killed);
+    if (!l->joined)
+        tell(s, "%s pid %u: ended, peak %s of %s, %llu refused for memory, %llu denied, %llu killed", l->name,
+             l->start.root_pid, bh_size_format(end->peak_bytes, &peak),
+             bh_size_format(l->start.cap_bytes, &cap), (unsigned long long)end->refused_memory,
+             (unsigned long long)end->denied, (unsigned long long)end->killed);
+}
+
+/* It died without a word. Its lease is as the journal has it, and the next one goes on from there. */
+static void replace(struct state *s, size_t i, int status)
+{
+    struct lease *l = &s->leases.at[i];
+    struct bh_err err = {0};
+    struct bh_warden_how how;
+    tell(s, "%s pid %u: its warden %s", l->name, l->start.root_pid, bh_warden_how(status, &how));
+    l->start.adopted = 1;
+    const int rc = bh_warden_may_follow(&l->followers, bh_warden_now_ms())
+                       ? start_warden(s, l, &err)
+                       : bh_fail(&err, BH_SYSTEM, "its wardens die one after the other");
+    if (rc < 0)
+        refuse(s, i, rc, &err);
+}
+
+/* Something came from a warden: that it is ready, that its lease is over, or nothing more. */
+static void hear(struct state *s, size_t i)
+{
+    struct lease *l = &s->leases.at[i];
+    struct bh_lease_end end;
+    struct bh_err err = {0};
+    int status;
+    if (!l->ready) {
+        bool died;
+        const int rc = bh_warden_ready(&l->warden, &died, &err);
+        l->ready = rc == BH_OK;
+        if (l->ready)
+            say_ready(s, l);
+        else if (died && l->start.adopted) /* one that takes over may be killed as well */
+            replace(s, i, bh_child_reap(&l->warden));
+        else
+            refuse(s, i, rc, &err);
+        return;
+    }
+    if (!bh_warden_end(&l->warden, &end, &status)) {
+        replace(s, i, status);
+        return;
+    }
+    say_end(s, l, &end);
+    const int rc = end.code < 0 ? bh_fail(&err, (enum bh_code)end.code, "%s", end.text) : BH_OK;
+    lease_over(s, i, rc, &err);
+}
+
+/* ---- senders ---- */
+
+static void drop_sender(struct state *s, size_t i)
+{
+    bh_oci_fini(&s->senders.at[i].message);
+    close(s->senders.at[i].fd);
+    s->senders.at[i] = s->senders.at[--s->senders.n];
+}
+
+static void accept_one(struct state *s)
+{
+    struct bh_err err;
+    uid_t uid = 0;
+    const int fd = accept4(s->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+        /* Who came is gone again; or there is no room for one more, and then he waits where he is. */
+        if (errno == EMFILE || errno == ENFILE)
+            (void)poll(NULL, 0, NO_ROOM_MS);
+        return;
+    }
+    if (bh_adopt_peer(fd, s->a->owner, &uid, &err) < 0) {
+        tell(s, "a message was refused: %s", err.msg);
+        close(fd);
+        return;
+    }
+    struct sender *new = bh_vec_push(&s->senders);
+    *new = (struct sender){.fd = fd, .uid = uid, .until_ms = bh_warden_now_ms() + PATIENCE_MS};
+    bh_oci_init(&new->message);
+}
+
+static void listen_to(struct state *s, size_t i)
+{
+    struct sender *from = &s->senders.at[i];
+    struct bh_oci_state state;
+    struct bh_err err = {0};
+    int listener = -1;
+    const uid_t uid = from->uid;
+    const int rc = bh_oci_receive(&from->message, from->fd, &state, &listener, &err);
+    if (rc == BH_BUSY)
+        return;
+    drop_sender(s, i);
+    if (rc == BH_OK)
+        new_lease(s, &state, listener, uid);
+    else if (rc != BH_NOT_FOUND) /* somebody who only looks whether anybody is here */
+        tell(s, "a message was refused: %s", err.msg);
+}
+
+static void hurry(struct state *s)
+{
+    const int64_t now = bh_warden_now_ms();
+    for (size_t i = s->senders.n; i-- > 0;)
+        if (now >= s->senders.at[i].until_ms) {
+            tell(s, "a message was refused: it was not whole after %d seconds", PATIENCE_MS / 1000);
+            drop_sender(s, i);
+        }
+}
+
+/* ---- the loop ---- */
+
+static void reap(struct state *s)
+{
+    for (size_t i = s->dying.n; i-- > 0;)
+        if (waitpid(s->dying.at[i], NULL, WNOHANG) != 0)
+            s->dying.at[i] = s->dying.at[--s->dying.n];
+}
+
+static int wait_ms(const struct state *s)
+{
+    int64_t least = -1;
+    for (size_t i = 0; i < s->senders.n; i++)
+        if (least < 0 || s->senders.at[i].until_ms < least)
+            least = s->senders.at[i].until_ms;
+    const int64_t now = bh_warden_now_ms(), left = least < 0 ? -1 : least < now ? 0 : least - now + 1;
+    return s->dying.n && (left < 0 || left > REAP_MS) ? REAP_MS : (int)left;
+}
+
+static void watch(struct state *s, int fd)
+{
+    *bh_vec_push(&s->polls) = (struct pollfd){.fd = fd, .events = POLLIN};
+}
+
+/* One round. Looked at from the last on: one that goes is replaced by the last, which was looked at already. */
+static int turn(struct state *s, struct bh_err *err)
+{
+    enum { SOCKET = 1, REST };
+    s->polls.n = 0;
+    watch(s, s->signals);
+    watch(s, s->senders.n < SENDERS_MAX ? s->socket.fd : -1);
+    for (size_t i = 0; i < s->senders.n; i++)
+        watch(s, s->senders.at[i].fd);
+    for (size_t i = 0; i < s->leases.n; i++)
+        watch(s, s->leases.at[i].warden.fd);
+    const size_t n_senders = s->senders.n, n_leases = s->leases.n;
+    if (poll(s->polls.at, s->polls.n, wait_ms(s)) < 0)
+        return errno == EINTR ? BH_OK : bh_fail(err, BH_SYSTEM, "poll: %s", strerrordesc_np(errno));
+    /* Taken, so that it does not end this process when signals are let through again. */
+    struct signalfd_siginfo si;
+    while (read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si))
+        s->over = true;
+    for (size_t i = n_leases; !s->over && i-- > 0;)
+        if (s->polls.at[REST + n_senders + i].revents)
+            hear(s, i);
+    for (size_t i = n_senders; !s->over && i-- > 0;)
+        if (s->polls.at[REST + i].revents)
+            listen_to(s, i);
+    if (!s->over && s->polls.at[SOCKET].revents)
+        accept_one(s);
+    hurry(s);
+    reap(s);
+    return BH_OK;
+}
+
+static int take_signals(struct state *s, sigset_t *ret_before, struct bh_err *err)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &ends, ret_before) < 0)
+        return bh_fail(err, BH_SYSTEM, "blocking signals: %s", strerrordesc_np(errno));
+    s->signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->signals >= 0)
+        return BH_OK;
+    const int rc = bh_fail(err, BH_SYSTEM, "signalfd: %s", strerrordesc_np(errno));
+    (void)sigprocmask(SIG_SETMASK, ret_before, NULL);
+    return rc;
+}
+
+/* Wardens that serve go on by themselves; one that was not ready yet will be, or closes its listener. */
+static void leave(struct state *s)
+{
+    size_t held = 0;
+    for (size_t i = 0; i < s->leases.n; i++)
+        held += !s->leases.at[i].joined;
+    if (held)
+        tell(s, "leaving: %zu container%s stay%s held, each by its warden", held, held == 1 ? "" : "s",
+             held == 1 ? "s" : "");
+    while (s->leases.n) {
+        struct lease *l = &s->leases.at[s->leases.n - 1];
+        l->warden.pid = 0; /* not ours to end */
+        bh_child_close(&l->warden);
+        drop_lease(s, s->leases.n - 1);
+    }
+    while (s->senders.n)
+        drop_sender(s, s->senders.n - 1);
+    bh_vec_fini(&s->leases);
+    bh_vec_fini(&s->senders);
+    bh_vec_fini(&s->polls);
+    bh_vec_fini(&s->dying);
+    bh_adopt_close(&s->socket);
+}
+
+int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err)
+{
+    struct state s = {.a = a, .socket = {.fd = -1}, .signals = -1};
+    sigset_t before;
+    int rc = take_signals(&s, &before, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_adopt_listen(a->socket, a->owner, &s.socket, err);
+    if (rc == BH_OK)
+        tell(&s, "waiting for containers on %s", a->socket);
+    while (rc == BH_OK && !s.over)
+        rc = turn(&s, err);
+    if (rc == BH_OK && s.once_rc < 0) {
+        rc = s.once_rc;
+        *err = s.once_err;
+    }
+    leave(&s);
+    close(s.signals);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * adopt.h - a warden for every container whose runtime sends its listener here (seccomp `listenerPath`).
+ *
+ * Each container is a lease of its own. Its warden holds the listener, so it goes on when this process ends. What cannot be
+ * held is closed: the container's calls for GPU memory get ENOSYS then. A process that joins a container later
+ * (exec) comes with a listener of its own; the container's one ledger does not cover it, so it gets a warden that
+ * grants it nothing.
+ */
+#ifndef BH_CLI_ADOPT_H
+#define BH_CLI_ADOPT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct bh_adopt {
+    const char *warden; /* its program */
+    const char *socket;
+    uint64_t cap_bytes; /* of each GPU, for each container */
+    uint32_t tick_ms;   /* 0: the gate's own */
+    uint32_t view;      /* enum bh_lease_view */
+    uid_t owner;        /* who, beside root, may send */
+    bool once;          /* one container, and then the end */
+    void (*tell)(void *arg,
+                 const char *line); /* a line about one container, or about a message that was refused */
+    void *arg;
+};
+
+/* Serves until SIGTERM, SIGINT or SIGHUP; with `once`, until the container's last process is gone, or why it was not held. */
+int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err) BH_MUST_USE;
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* warden.c - starts a bulkhead-warden with its end of a connection, and hears what it says. */
+#include "cli/warden.h"
+
+#include "base/mem.h"
+#include "wire/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NOT_RUN = 126 };
+
+/* ---- what it takes ---- */
+
+int bh_warden_rights(const char *verb, struct bh_err *err)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    static const struct {
+        unsigned number;
+        const char *name;
+    } needed[] = {{CAP_SYS_PTRACE, "CAP_SYS_PTRACE"}, {CAP_KILL, "CAP_KILL"}};
+    if (syscall(SYS_capget, &head, data) < 0)
+        return bh_fail(err, BH_SYSTEM, "capget: %s", strerrordesc_np(errno));
+    for (size_t i = 0; i < BH_COUNT_OF(needed); i++)
+        if (!(data[0].effective & 1u << needed[i].number))
+            return bh_fail(err, BH_DENIED,
+                           "%s needs root: a warden looks into the processes it holds and ends them "
+                           "(CAP_SYS_PTRACE, CAP_KILL); user %u has no %s here; try sudo",
+                           verb, (unsigned)geteuid(), needed[i].name);
+    return BH_OK;
+}
+
+int bh_warden_find(char *ret, size_t size, struct bh_err *err)
+{
+    /* src/cli/bulkhead in a build folder, bin/bulkhead when installed: two steps up. */
+    static const char *const places[] = {"warden", "libexec/bulkhead", "libexec", "lib/bulkhead"};
+    char base[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", base, sizeof(base) - 1);
+    base[n > 0 ? n : 0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(base, '/');
+        if (slash)
+            *slash = '\0';
+    }
+    for (size_t i = 0; i < BH_COUNT_OF(places); i++) {
+        const int len = snprintf(ret, size, "%s/%s/bulkhead-warden", base, places[i]);
+        if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
+            return BH_OK;
+    }
+    return bh_fail(err, BH_NOT_FOUND,
+                   "no bulkhead-warden beside this program: looked in warden, libexec/bulkhead, libexec and "
+                   "lib/bulkhead below '%.200s'; install both from one package",
+                   base);
+}
+
+int bh_warden_journal(int *ret_fd, struct bh_err *err)
+{
+    *ret_fd = memfd_create("bulkhead-journal", MFD_CLOEXEC);
+    return *ret_fd < 0 ? bh_fail(err, BH_SYSTEM, "memfd_create: %s", strerrordesc_np(errno)) : BH_OK;
+}
+
+int64_t bh_warden_now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+bool bh_warden_may_follow(struct bh_warden_followers *f, int64_t now_ms)
+{
+    size_t oldest = 0;
+    for (size_t i = 1; i < BH_WARDEN_FOLLOWERS; i++)
+        if (f->at_ms[i] < f->at_ms[oldest])
+            oldest = i;
+    if (f->at_ms[oldest] && now_ms - f->at_ms[oldest] < BH_WARDEN_FOLLOWERS_MS)
+        return false;
+    f->at_ms[oldest] = now_ms;
+    return true;
+}
+
+/* ---- one of them ---- */
+
+static _Noreturn void be_warden(const void *arg, int to_parent)
+{
+    const char *program = arg;
+    char name[] = "bulkhead-warden", *argv[] = {name, NULL};
+    sigset_t none;
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    /* dup2 of a descriptor to itself would leave it to be closed. */
+    if (to_parent == BH_LEASE_SOCKET ? fcntl(to_parent, F_SETFD, 0) == 0
+                                     : dup2(to_parent, BH_LEASE_SOCKET) >= 0)
+        execv(program, argv);
+    struct bh_lease_answer answer = {.code = BH_SYSTEM};
+    (void)snprintf(answer.text, sizeof(answer.text), "'%.200s': %s", program, strerrordesc_np(errno));
+    (void)!bh_fds_send(to_parent, &answer, sizeof(answer), NULL, 0, NULL);
+    _exit(NOT_RUN);
+}
+
+int bh_warden_start(const char *program, struct bh_child *ret, struct bh_err *err)
+{
+    return bh_child_start(be_warden, program, ret, err);
+}
+
+void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *start,
+                         const int fds[BH_LEASE_FDS])
+{
+    /* One that is gone already has said why, if it could: that answer is the better message, and is heard later. */
+    (void)!bh_fds_send(w->fd, start, sizeof(*start), fds, BH_LEASE_FDS, NULL);
+}
+
+int bh_warden_ready(const struct bh_child *w, bool *ret_died, struct bh_err *err)
+{
+    return bh_child_answer(w, "the warden", ret_died, err);
+}
+
+bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status)
+{
+    const bool ended = bh_fds_recv(w->fd, ret, sizeof(*ret), NULL, 0, NULL) == BH_OK;
+    *ret_status = bh_child_reap(w);
+    if (!ended)
+        return false;
+    ret->text[sizeof(ret->text) - 1] = '\0';
+    ret->why_killed[sizeof(ret->why_killed) - 1] = '\0';
+    return true;
+}
+
+pid_t bh_warden_kill(struct bh_child *w)
+{
+    const pid_t pid = w->pid;
+    if (pid == 0)
+        return 0;
+    (void)kill(pid, SIGKILL);
+    bh_child_close(w);
+    w->pid = 0;
+    return waitpid(pid, NULL, WNOHANG) == 0 ? pid : 0;
+}
+
+const char *bh_warden_how(int status, struct bh_warden_how *ret)
+{
+    if (WIFSIGNALED(status))
+        (void)snprintf(ret->text, sizeof(ret->text), "was killed by signal %d", WTERMSIG(status));
+    else
+        (void)snprintf(ret->text, sizeof(ret->text), "ended with status %d", WEXITSTATUS(status));
+    return ret->text;
+}
