@@ -20,7 +20,7 @@ def options_of(text):
 
 
 def test_every_verb_has_help_with_examples_first():
-    same(verbs(), ['lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'doctor', 'run', 'sim', 'completion', 'help', 'version'])
+    same(verbs(), ['lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'doctor', 'run', 'adopt', 'sim', 'completion', 'help', 'version'])
     for verb in verbs():
         r = run('help', verb)
         same((r.rc, r.err), (0, ''), verb)

@@ -81,6 +81,8 @@ static void take(struct churn *c, struct buffer *b)
     c->allocs++;
     for (unsigned i = 0; i < 3; i++)
         probe_write(c, b, place(b, i));
+    /* A copy from ordinary memory may return before it has arrived, and the stream waits for nobody. */
+    MUST(cuCtxSynchronize);
 }
 
 static void give(struct churn *c, struct buffer *b)

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fill.c - take memory in one way until there is no more, and say how much that was. */
-#include "tenant.h"
+#include "fill.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-struct fill {
-    const struct tenant *t;
-    CUmemoryPool pool;
-    size_t granularity;
-};
-
-typedef int fill_fn(struct fill *f, uint64_t bytes);
 
 static int by_plain(struct fill *f, uint64_t bytes)
 {
@@ -148,26 +140,52 @@ static const struct {
     fill_fn *fn;
     uint64_t piece;
 } paths[] = {
-    {"plain", by_plain, GIB}, {"small", by_plain, 2 * MIB},           {"pitch", by_pitch, GIB},
-    {"vmm", by_vmm, GIB},     {"vmm-released", by_vmm_released, GIB}, {"async", by_async, GIB},
-    {"pool", by_pool, GIB},   {"array", by_array, 256 * MIB},         {"array3d", by_array3d, 256 * MIB},
-    {"graph", by_graph, GIB}, {"managed", by_managed, GIB},           {"contexts", by_contexts, 0},
+    {"plain", by_plain, GIB},
+    {"small", by_plain, 2 * MIB},
+    {"pitch", by_pitch, GIB},
+    {"vmm", by_vmm, GIB},
+    {"vmm-released", by_vmm_released, GIB},
+    {"async", by_async, GIB},
+    {"pool", by_pool, GIB},
+    {"array", by_array, 256 * MIB},
+    {"array3d", by_array3d, 256 * MIB},
+    {"graph", by_graph, GIB},
+    {"managed", by_managed, GIB},
+    {"contexts", by_contexts, 0},
+    {"module", fill_by_module, 256 * MIB},
+    {"heap", fill_by_heap, GIB},
+    {"stack", fill_by_stack, GIB},
+    {"ipc", fill_by_ipc, GIB},
+    {"import", fill_by_import, GIB},
+    {"external", fill_by_external, GIB},
 };
 
-/* fill PATH [LIMIT [SECONDS]]: LIMIT bytes at most, held for so long; managed memory never more than is free, whatever
- * was asked. */
+/* `ready`, and then only when a byte comes: several of them start together. false: there will be none. */
+static bool wait_for_byte(const char *say)
+{
+    char byte;
+    printf("%s\n", say);
+    (void)fflush(stdout);
+    return read(STDIN_FILENO, &byte, 1) == 1;
+}
+
+/* fill PATH [LIMIT [SECONDS|wait]]: LIMIT bytes at most, held for so long; managed memory never more than is free,
+ * whatever was asked. With `wait` it begins at a byte on its input and holds on until the next one, or the end. */
 int tenant_fill(const struct tenant *t, int n, char **args)
 {
     struct fill f = {.t = t};
     uint64_t limit = UINT64_MAX, got = 0, seconds = 0;
     size_t before, after, total, i = 0, pieces = 0;
+    const bool wait = n == 3 && strcmp(args[2], "wait") == 0;
     while (n >= 1 && i < sizeof(paths) / sizeof(paths[0]) && strcmp(paths[i].name, args[0]) != 0)
         i++;
     if (n < 1 || n > 3 || i == sizeof(paths) / sizeof(paths[0]) ||
-        (n >= 2 && !tenant_size(args[1], &limit)) || (n == 3 && !tenant_number(args[2], &seconds))) {
-        fprintf(stderr, "usage: tenant fill PATH [LIMIT [SECONDS]]\n");
+        (n >= 2 && !tenant_size(args[1], &limit)) || (n == 3 && !wait && !tenant_number(args[2], &seconds))) {
+        fprintf(stderr, "usage: tenant fill PATH [LIMIT [SECONDS|wait]]\n");
         return 2;
     }
+    if (wait && !wait_for_byte("ready"))
+        return 1;
     MUST(cuMemGetInfo_v2, &before, &total);
     if (paths[i].fn == by_managed)
         limit = limit < before ? limit : before;
@@ -182,6 +200,8 @@ int tenant_fill(const struct tenant *t, int n, char **args)
     printf("path %s\nfree %zu\ngot %llu\npieces %zu\ntaken %zu\nerror %d %s\n", args[0], before,
            (unsigned long long)got, pieces, before - after, rc, tenant_error(rc));
     (void)fflush(stdout);
+    if (wait)
+        (void)wait_for_byte("held");
     (void)sleep((unsigned)seconds);
     return 0;
 }

@@ -103,6 +103,55 @@ static int by_descriptor(const struct tenant *t)
     return rc || !answered;
 }
 
+/* share SIZE: takes memory, says its handle for any process to open, and stays until its input ends. */
+int tenant_share(const struct tenant *t, int n, char **args)
+{
+    CUipcMemHandle handle;
+    char text[2 * sizeof(handle) + 1], byte;
+    CUdeviceptr at;
+    uint64_t bytes;
+    (void)t;
+    if (n != 1 || !tenant_size(args[0], &bytes) || bytes < BYTES)
+        return 2;
+    MUST(cuMemAlloc_v2, &at, bytes);
+    MUST(cuMemsetD8_v2, at, QUESTION, BYTES);
+    MUST(cuCtxSynchronize);
+    MUST(cuIpcGetMemHandle, &handle, at);
+    hex_out(&handle, sizeof(handle), text);
+    printf("shared %s\n", text);
+    (void)fflush(stdout);
+    while (read(STDIN_FILENO, &byte, 1) > 0) {
+    }
+    printf("answer %s\n", all(at, ANSWER) ? "yes" : "no");
+    MUST(cuMemFree_v2, at);
+    return 0;
+}
+
+static bool handle_of(const char *text, CUipcMemHandle *ret)
+{
+    if (strlen(text) != 2 * sizeof(*ret))
+        return false;
+    for (size_t i = 0; i < sizeof(*ret); i++)
+        ret->reserved[i] = (char)(nibble(text[2 * i]) << 4 | nibble(text[2 * i + 1]));
+    return true;
+}
+
+/* borrow HANDLE PATH: opens what another process shares, answers in it, and fills the rest of the card. */
+int tenant_borrow(const struct tenant *t, int n, char **args)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr at;
+    if (n != 2 || !handle_of(args[0], &handle))
+        return 2;
+    MUST(cuIpcOpenMemHandle_v2, &at, handle, 1);
+    printf("found %s\n", all(at, QUESTION) ? "yes" : "no");
+    MUST(cuMemsetD8_v2, at, ANSWER, BYTES);
+    MUST(cuCtxSynchronize);
+    const int rc = tenant_fill(t, 1, args + 1);
+    MUST(cuIpcCloseMemHandle, at);
+    return rc;
+}
+
 int tenant_ipc(const struct tenant *t, int n, char **args)
 {
     (void)n;
@@ -116,10 +165,8 @@ int tenant_ipc_child(const struct tenant *t, int n, char **args)
     CUmemGenericAllocationHandle imported;
     CUdeviceptr at;
     uint64_t fd;
-    const bool by_text = n == 2 && strcmp(args[0], "handle") == 0 && strlen(args[1]) == 2 * sizeof(handle);
+    const bool by_text = n == 2 && strcmp(args[0], "handle") == 0 && handle_of(args[1], &handle);
     if (by_text) {
-        for (size_t i = 0; i < sizeof(handle); i++)
-            handle.reserved[i] = (char)(nibble(args[1][2 * i]) << 4 | nibble(args[1][2 * i + 1]));
         MUST(cuIpcOpenMemHandle_v2, &at, handle, 1);
     } else if (n == 2 && strcmp(args[0], "descriptor") == 0 && tenant_number(args[1], &fd)) {
         MUST(cuMemImportFromShareableHandle, &imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FD);

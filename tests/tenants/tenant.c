@@ -6,8 +6,10 @@
  *     tenant [--device N] hold SIZE [SECONDS]       takes memory, says `ready`, stays
  *     tenant [--device N] fill PATH [LIMIT]         takes memory in one way until there is none
  *     tenant [--device N] churn STEPS SEED          memory, kernels and copies at random, contents checked
+ *     tenant [--device N] cycle COUNT LIMIT [SEED]  allocate and free close below a limit; refusals are counted
  *     tenant [--device N] spin SECONDS WORK_US      fixed work as fast as it goes; says how many units a second
  *     tenant [--device N] residue plant|scan SIZE   leaves a mark in memory; looks for it, and for anything else
+ *     tenant [--device N] share SIZE | borrow HANDLE PATH   memory that one process lends to any other
  *     tenant [--device N] graph | ipc | fault
  */
 #include "tenant.h"
@@ -139,6 +141,8 @@ static const struct {
     {"spin", spin},          {"residue", residue},
     {"graph", tenant_graph}, {"ipc", tenant_ipc},
     {"fault", fault},        {"ipc-child", tenant_ipc_child},
+    {"lend", tenant_lend},   {"cycle", tenant_cycle},
+    {"share", tenant_share}, {"borrow", tenant_borrow},
 };
 
 int main(int argc, char **argv)
@@ -160,6 +164,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "tenant: wrong words after '%s'\n", argv[at]);
         return rc;
     }
-    fprintf(stderr, "usage: tenant [--device N] info|hold|fill|churn|spin|residue|graph|ipc|fault ...\n");
+    fprintf(stderr,
+            "usage: tenant [--device N] info|hold|fill|churn|cycle|spin|residue|graph|ipc|fault ...\n");
     return 2;
 }

@@ -17,30 +17,79 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
-#define TENANT_CALLS(X)                                                                                      \
-    X(cuInit)                                                                                                \
-    X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetCount) X(cuDeviceGetName) X(cuDeviceGetUuid_v2) X(cuDeviceTotalMem_v2) X(                   \
-        cuDeviceGetAttribute) X(cuDeviceGetPCIBusId) X(cuDriverGetVersion) X(cuGetErrorName)                 \
-        X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease_v2) X(cuCtxCreate_v2) X(cuCtxDestroy_v2) X(  \
-            cuCtxSetCurrent) X(cuCtxSynchronize) X(cuMemGetInfo_v2) X(cuMemAlloc_v2) X(cuMemFree_v2)         \
-            X(cuMemAllocPitch_v2) X(cuMemAllocHost_v2) X(cuMemFreeHost) X(cuMemAllocManaged) X(              \
-                cuMemPrefetchAsync_v2) X(cuArrayCreate_v2) X(cuArray3DCreate_v2) X(cuMemAddressReserve)      \
-                X(cuMemAddressFree) X(cuMemCreate) X(cuMemRelease) X(cuMemMap) X(cuMemUnmap) X(              \
-                    cuMemSetAccess) X(cuMemExportToShareableHandle) X(cuMemImportFromShareableHandle)        \
-                    X(cuIpcGetMemHandle) X(cuIpcOpenMemHandle_v2) X(cuIpcCloseMemHandle) X(                  \
-                        cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemAllocAsync) X(cuMemAllocFromPoolAsync)   \
-                        X(cuMemFreeAsync) X(cuMemcpyHtoD_v2) X(cuMemcpyDtoH_v2) X(cuMemcpyDtoD_v2) X(        \
-                            cuMemcpyHtoDAsync_v2) X(cuMemcpyDtoHAsync_v2) X(cuMemsetD8_v2) X(cuMemsetD32_v2) \
-                            X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuLaunchKernel)   \
-                                X(cuStreamCreate) X(cuStreamDestroy_v2) X(cuStreamSynchronize)               \
-                                    X(cuStreamWaitEvent) X(cuStreamBeginCapture_v2) X(cuStreamEndCapture)    \
-                                        X(cuEventCreate) X(cuEventDestroy_v2) X(cuEventRecord)               \
-                                            X(cuEventSynchronize) X(cuEventElapsedTime) X(cuGraphCreate)     \
-                                                X(cuGraphDestroy) X(cuGraphAddKernelNode_v2)                 \
-                                                    X(cuGraphAddMemAllocNode) X(cuGraphAddMemFreeNode)       \
-                                                        X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)      \
-                                                            X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim)
+#define TENANT_CALLS(X)               \
+    X(cuInit)                         \
+    X(cuDeviceGet)                    \
+    X(cuDeviceGetCount)               \
+    X(cuDeviceGetName)                \
+    X(cuDeviceGetUuid_v2)             \
+    X(cuDeviceTotalMem_v2)            \
+    X(cuDeviceGetAttribute)           \
+    X(cuDeviceGetPCIBusId)            \
+    X(cuDriverGetVersion)             \
+    X(cuGetErrorName)                 \
+    X(cuDevicePrimaryCtxRetain)       \
+    X(cuDevicePrimaryCtxRelease_v2)   \
+    X(cuCtxCreate_v2)                 \
+    X(cuCtxDestroy_v2)                \
+    X(cuCtxSetCurrent)                \
+    X(cuCtxSynchronize)               \
+    X(cuMemGetInfo_v2)                \
+    X(cuMemAlloc_v2)                  \
+    X(cuMemFree_v2)                   \
+    X(cuMemAllocPitch_v2)             \
+    X(cuMemAllocHost_v2)              \
+    X(cuMemFreeHost)                  \
+    X(cuMemAllocManaged)              \
+    X(cuMemPrefetchAsync_v2)          \
+    X(cuArrayCreate_v2)               \
+    X(cuArray3DCreate_v2)             \
+    X(cuMemAddressReserve)            \
+    X(cuMemAddressFree)               \
+    X(cuMemCreate)                    \
+    X(cuMemRelease)                   \
+    X(cuMemMap)                       \
+    X(cuMemUnmap)                     \
+    X(cuMemSetAccess)                 \
+    X(cuMemExportToShareableHandle)   \
+    X(cuMemImportFromShareableHandle) \
+    X(cuIpcGetMemHandle)              \
+    X(cuIpcOpenMemHandle_v2)          \
+    X(cuIpcCloseMemHandle)            \
+    X(cuMemPoolCreate)                \
+    X(cuMemPoolDestroy)               \
+    X(cuMemAllocAsync)                \
+    X(cuMemAllocFromPoolAsync)        \
+    X(cuMemFreeAsync)                 \
+    X(cuMemcpyHtoD_v2)                \
+    X(cuMemcpyDtoH_v2)                \
+    X(cuMemcpyDtoD_v2)                \
+    X(cuMemcpyHtoDAsync_v2)           \
+    X(cuMemcpyDtoHAsync_v2)           \
+    X(cuMemsetD8_v2)                  \
+    X(cuMemsetD32_v2)                 \
+    X(cuModuleLoadData)               \
+    X(cuModuleUnload)                 \
+    X(cuModuleGetFunction)            \
+    X(cuLaunchKernel)                 \
+    X(cuStreamCreate)                 \
+    X(cuStreamDestroy_v2)             \
+    X(cuStreamSynchronize)            \
+    X(cuStreamWaitEvent)              \
+    X(cuStreamBeginCapture_v2)        \
+    X(cuStreamEndCapture)             \
+    X(cuEventCreate)                  \
+    X(cuEventDestroy_v2)              \
+    X(cuEventRecord)                  \
+    X(cuEventSynchronize)             \
+    X(cuEventElapsedTime)             \
+    X(cuGraphCreate)                  \
+    X(cuGraphDestroy)                 \
+    X(cuGraphAddKernelNode_v2)        \
+    X(cuGraphAddMemAllocNode)         \
+    X(cuGraphAddMemFreeNode)          \
+    X(cuGraphInstantiateWithFlags)    \
+    X(cuGraphLaunch) X(cuGraphExecDestroy) X(cuDeviceGraphMemTrim) X(cuCtxSetLimit) X(cuModuleGetGlobal_v2)
 
 struct cuda {
 #define MEMBER(name) __typeof__(name) *name;
@@ -74,8 +123,12 @@ uint64_t tenant_random(uint64_t *state);
 /* verbs; what they return is the program's status */
 int tenant_fill(const struct tenant *t, int n, char **args);
 int tenant_churn(const struct tenant *t, int n, char **args);
+int tenant_cycle(const struct tenant *t, int n, char **args);
 int tenant_graph(const struct tenant *t, int n, char **args);
 int tenant_ipc(const struct tenant *t, int n, char **args);
+int tenant_share(const struct tenant *t, int n, char **args);
+int tenant_borrow(const struct tenant *t, int n, char **args);
 int tenant_ipc_child(const struct tenant *t, int n, char **args);
+int tenant_lend(const struct tenant *t, int n, char **args);
 
 #endif
