@@ -82,7 +82,9 @@ TEST(processes_are_listed_once)
     CHECK(p[2] == 1 && p[3] == 200);
     p[0] = 1;
     CHECK_EQ(control(rm, &a, a.subdevice, RM_CTRL_GPU_GET_PIDS, p, sizeof(p)), RM_INVALID_ARGUMENT);
-    uint32_t info[14408 / 4] = {201};
+    uint64_t bytes = 2 * BH_MIB;
+    uint32_t memory = 0, info[14408 / 4] = {201};
+    CHECK_EQ(fx_memory(rm, &b, &bytes, &memory), RM_OK);
     CHECK_EQ(control(rm, &a, a.subdevice, RM_CTRL_GPU_GET_PID_INFO, info, sizeof(info)), RM_INVALID_ARGUMENT);
     info[0] = 0;
     CHECK_EQ(control(rm, &a, a.subdevice, RM_CTRL_GPU_GET_PID_INFO, info, sizeof(info)), RM_INVALID_ARGUMENT);
@@ -91,7 +93,7 @@ TEST(processes_are_listed_once)
     info[21] = 5;
     CHECK_EQ(control(rm, &a, a.subdevice, RM_CTRL_GPU_GET_PID_INFO, info, sizeof(info)), RM_OK);
     CHECK(info[4] == RM_OK && info[22] == RM_INVALID_ARGUMENT);
-    CHECK(info[6] != 0 && info[6] == info[24]);
+    CHECK(info[6] == bytes && info[6] == info[24]);
     bh_sim_rm_free(rm);
 }
 
