@@ -13,22 +13,23 @@
 #include "base/units.h"
 #include "cli/adopt_socket.h"
 #include "cli/warden.h"
+#include "host/limits.h"
 #include "host/profile.h"
 #include "wire/oci.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    SENDERS_MAX = 32,
+    SENDERS_OF_USER = 16,
     PATIENCE_MS = 5000,
     NO_ROOM_MS = 100,
     REAP_MS = 100,
@@ -48,6 +49,7 @@ struct sender {
 
 /* One process tree with a listener of its own. */
 struct lease {
+    uint64_t number;                                     /* a later one's is higher */
     char id[BH_OCI_TEXT_MAX];                            /* as the runtime has it */
     char name[NAME_MAX_BYTES + BH_PROFILE_NAME_MAX + 8]; /* as it is shown */
     uid_t sender;
@@ -67,6 +69,7 @@ struct state {
     BH_VEC(struct lease) leases;
     BH_VEC(struct pollfd) polls;
     BH_VEC(pid_t) dying; /* wardens that were killed, to be waited for */
+    uint64_t last_number;
     bool over;
     int once_rc; /* with `once`: what came of the one */
     struct bh_err once_err;
@@ -123,8 +126,8 @@ static void lease_over(struct state *s, size_t i, int rc, const struct bh_err *e
 
 static bool has_ended(const struct lease *l)
 {
-    return l->fds[BH_LEASE_ROOT] >= 0 &&
-           syscall(SYS_pidfd_send_signal, l->fds[BH_LEASE_ROOT], 0, NULL, 0) < 0 && errno == ESRCH;
+    struct pollfd at = {.fd = l->fds[BH_LEASE_ROOT], .events = POLLIN}; /* below 0: passed over */
+    return poll(&at, 1, 0) == 1;
 }
 
 static void refuse(struct state *s, size_t i, int rc, const struct bh_err *err)
@@ -139,29 +142,39 @@ static void refuse(struct state *s, size_t i, int rc, const struct bh_err *err)
     lease_over(s, i, rc, err);
 }
 
+/* A name is used again when a container starts anew, and something of the one before may be left: the living one is meant, and
+ * of several the latest. */
 static const struct lease *container_of(const struct state *s, const char *id, uid_t sender)
 {
-    for (size_t i = 0; i < s->leases.n; i++)
-        if (!s->leases.at[i].joined && s->leases.at[i].sender == sender && bh_str_eq(s->leases.at[i].id, id))
-            return &s->leases.at[i];
-    return NULL;
+    const struct lease *found = NULL;
+    for (size_t i = 0; i < s->leases.n; i++) {
+        const struct lease *l = &s->leases.at[i];
+        if (!l->joined && l->sender == sender && bh_str_eq(l->id, id) && !has_ended(l) &&
+            (!found || l->number > found->number))
+            found = l;
+    }
+    return found;
 }
 
 /* Whose processes a lease is about; fills its root. */
 static int find_root(const struct state *s, struct lease *l, const struct bh_oci_state *state,
                      struct bh_err *err)
 {
-    uint32_t pid = state->pid;
-    if (l->joined) {
-        /* The container's own first process: runtimes differ in what they say of the one that joins. */
-        const struct lease *container = container_of(s, state->id, l->sender);
-        pid = container ? container->start.root_pid : state->init_pid;
-        if (pid == 0)
-            return bh_fail(
-                err, BH_REFUSED,
-                "a process joins a container that is not held from here, and the runtime does not say which "
-                "process is the container's first");
+    /* Of one that joins, the container's own first process: runtimes differ in what they say of it. Its number may be another's
+     * by now; the descriptor is not. */
+    const struct lease *container = l->joined ? container_of(s, state->id, l->sender) : NULL;
+    if (container) {
+        l->start.root_pid = container->start.root_pid;
+        l->fds[BH_LEASE_ROOT] = fcntl(container->fds[BH_LEASE_ROOT], F_DUPFD_CLOEXEC, 0);
+        return l->fds[BH_LEASE_ROOT] >= 0 ? BH_OK
+                                          : bh_fail(err, BH_SYSTEM, "dup: %s", strerrordesc_np(errno));
     }
+    const uint32_t pid = l->joined ? state->init_pid : state->pid;
+    if (pid == 0 && l->joined)
+        return bh_fail(
+            err, BH_REFUSED,
+            "a process joins a container that is not held from here, and the runtime does not say which "
+            "process is the container's first");
     l->start.root_pid = pid;
     return bh_adopt_process(pid, l->sender, &l->fds[BH_LEASE_ROOT], err);
 }
@@ -199,7 +212,8 @@ static void new_lease(struct state *s, const struct bh_oci_state *state, int lis
 {
     struct bh_err err = {0};
     const bool joined = !bh_str_eq(state->status, "creating");
-    struct lease l = {.sender = sender,
+    struct lease l = {.number = ++s->last_number,
+                      .sender = sender,
                       .joined = joined,
                       .fds = {[BH_LEASE_LISTENER] = listener, [BH_LEASE_ROOT] = -1, [BH_LEASE_JOURNAL] = -1},
                       .start = {.version = BH_LEASE_VERSION,
@@ -243,6 +257,9 @@ static void say_end(const struct state *s, const struct lease *l, const struct b
              l->start.root_pid, bh_size_format(end->peak_bytes, &peak),
              bh_size_format(l->start.cap_bytes, &cap), (unsigned long long)end->refused_memory,
              (unsigned long long)end->denied, (unsigned long long)end->killed);
+    struct bh_warden_room room;
+    if (end->no_room)
+        tell(s, "%s pid %u: %s", l->name, l->start.root_pid, bh_warden_no_room(end, &room));
 }
 
 /* It died without a word. Its lease is as the journal has it, and the next one goes on from there. */
@@ -269,7 +286,7 @@ static void hear(struct state *s, size_t i)
     int status;
     if (!l->ready) {
         bool died;
-        const int rc = bh_warden_ready(&l->warden, &died, &err);
+        const int rc = bh_warden_ready(&l->warden, &l->start, &died, &err);
         l->ready = rc == BH_OK;
         if (l->ready)
             say_ready(s, l);
@@ -297,6 +314,22 @@ static void drop_sender(struct state *s, size_t i)
     s->senders.at[i] = s->senders.at[--s->senders.n];
 }
 
+/* Whoever may send can only crowd out himself: the longest waiting of his own goes for the next one. */
+static void make_room(struct state *s, uid_t uid)
+{
+    size_t n = 0, oldest = 0;
+    for (size_t i = 0; i < s->senders.n; i++) {
+        if (s->senders.at[i].uid != uid)
+            continue;
+        if (n++ == 0 || s->senders.at[i].until_ms < s->senders.at[oldest].until_ms)
+            oldest = i;
+    }
+    if (n < SENDERS_OF_USER)
+        return;
+    tell(s, "a message was refused: user %u has %d more on the way", (unsigned)uid, SENDERS_OF_USER);
+    drop_sender(s, oldest);
+}
+
 static void accept_one(struct state *s)
 {
     struct bh_err err;
@@ -313,6 +346,7 @@ static void accept_one(struct state *s)
         close(fd);
         return;
     }
+    make_room(s, uid);
     struct sender *new = bh_vec_push(&s->senders);
     *new = (struct sender){.fd = fd, .uid = uid, .until_ms = bh_warden_now_ms() + PATIENCE_MS};
     bh_oci_init(&new->message);
@@ -375,7 +409,7 @@ static int turn(struct state *s, struct bh_err *err)
     enum { SOCKET = 1, REST };
     s->polls.n = 0;
     watch(s, s->signals);
-    watch(s, s->senders.n < SENDERS_MAX ? s->socket.fd : -1);
+    watch(s, s->socket.fd);
     for (size_t i = 0; i < s->senders.n; i++)
         watch(s, s->senders.at[i].fd);
     for (size_t i = 0; i < s->leases.n; i++)
@@ -445,6 +479,7 @@ int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err)
 {
     struct state s = {.a = a, .socket = {.fd = -1}, .signals = -1};
     sigset_t before;
+    bh_limits_raise(); /* some files for each container */
     int rc = take_signals(&s, &before, err);
     if (rc < 0)
         return rc;

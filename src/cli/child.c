@@ -33,7 +33,8 @@ int bh_child_start(void (*be)(const void *arg, int to_parent), const void *arg, 
     return BH_OK;
 }
 
-int bh_child_answer(const struct bh_child *c, const char *who, bool *ret_died, struct bh_err *err)
+int bh_child_answer(const struct bh_child *c, const char *who, uint32_t *ret_uid, bool *ret_died,
+                    struct bh_err *err)
 {
     struct bh_lease_answer answer;
     const int rc = bh_fds_recv(c->fd, &answer, sizeof(answer), NULL, 0, err);
@@ -43,6 +44,8 @@ int bh_child_answer(const struct bh_child *c, const char *who, bool *ret_died, s
         return bh_fail(err, BH_SYSTEM, "%s ended before it was ready", who);
     if (rc < 0)
         return bh_wrap(err, rc, "%s", who);
+    if (ret_uid)
+        *ret_uid = answer.uid;
     answer.text[sizeof(answer.text) - 1] = '\0';
     return answer.code < 0 ? bh_fail(err, (enum bh_code)answer.code, "%s", answer.text) : BH_OK;
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct bh_child {
@@ -16,9 +17,9 @@ struct bh_child {
 /* Forks; the child is `be`, which does not return. */
 int bh_child_start(void (*be)(const void *arg, int to_parent), const void *arg, struct bh_child *ret,
                    struct bh_err *err) BH_MUST_USE;
-/* Its answer, waited for. 0: it is ready. Otherwise why it is not; `who` is what it is called there. *ret_died (or NULL): it
- * is gone without a word. */
-int bh_child_answer(const struct bh_child *c, const char *who, bool *ret_died,
+/* Its answer, waited for. 0: it is ready. Otherwise why it is not; `who` is what it is called there. *ret_uid (or NULL): whose
+ * it is by its own word. *ret_died (or NULL): it is gone without a word. */
+int bh_child_answer(const struct bh_child *c, const char *who, uint32_t *ret_uid, bool *ret_died,
                     struct bh_err *err) BH_MUST_USE;
 /* Waits for its end and forgets it; how it ended, as waitpid has it. */
 int bh_child_reap(struct bh_child *c);

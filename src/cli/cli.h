@@ -60,6 +60,7 @@ struct bh_cli {
     const char *const *operands;
     size_t n_operands;
     bool want_help;
+    bool ignore_pipe;   /* SIGPIPE was ignored when we began; it always is later */
     const char *color;  /* --color's word; NULL: not given */
     struct bh_buf out;  /* standard output */
     struct bh_buf hint; /* what to try next: standard error, after the output */

@@ -84,7 +84,8 @@ static int write_profile(struct bh_cli *cli, struct bh_err *err)
 static void tell(void *arg, const char *line)
 {
     struct bh_cli *cli = arg;
-    bh_buf_printf(&cli->out, "%s\n", line);
+    bh_text_add(&cli->out, line); /* names and profiles are chosen by others */
+    bh_buf_str(&cli->out, "\n");
     (void)!bh_cli_flush(cli, STDOUT_FILENO, NULL);
     cli->out.n = 0;
 }

@@ -95,6 +95,8 @@ static int run(struct bh_cli *cli)
                           .argv = (char *const *)(uintptr_t)cli->operands,
                           .view = bh_cap_read_view(cli->value[OPT_VIEW]),
                           .wait_for_end = cli->value[OPT_STATS] != NULL,
+                          .ignore_pipe = cli->ignore_pipe,
+                          .let_go_of_files = true,
                           .tell = tell,
                           .arg = cli};
     struct bh_launch_result result = {0};
@@ -144,7 +146,7 @@ const struct bh_cmd bh_cmd_run = {
         "\n"
         "Exit status: the command's own, or its signal; 127 there is no such command, 126 it cannot be run.\n"
         "Of run itself: 1 the cap cannot be held here, 2 wrong use, 3 not root, 4 no driver or no GPU,\n"
-        "5 inside another run, 70 the warden did not start.\n",
+        "5 inside another run, 7 every GPU is full, 70 the warden did not start.\n",
     .opts = opts,
     .run = run,
 };

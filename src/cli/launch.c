@@ -10,8 +10,9 @@
  * then the listener is closed here, and the kernel refuses what the filter would have asked about.
  *
  * Signals are blocked here from the beginning and read as data. What the terminal sends reaches the command by
- * itself, for both are in one process group; what somebody sends to this process is sent on. (What somebody sends to the
- * whole group reaches the command twice.)
+ * itself, for both are in one process group; but a hang-up is for the leader of the session alone, and if that is this process
+ * it is sent on, as is what somebody sends to this process. (What somebody sends to the whole group reaches the command
+ * twice.)
  */
 #include "cli/launch.h"
 
@@ -22,6 +23,8 @@
 #include "wire/fds.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -46,7 +49,9 @@ struct state {
     struct bh_warden_how how; /* the one before died */
     int64_t died_ms;
     struct bh_warden_followers followers;
+    bool stopped; /* the command is */
     int signals;
+    BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
     sigset_t old_mask;
     struct sigaction old_child;
 };
@@ -106,10 +111,30 @@ static bool is_terminal_signal(uint32_t signal)
     return false;
 }
 
+/* The kernel tells the leader of a session alone that its terminal is gone. */
+static bool is_leaders_own(uint32_t signal)
+{
+    return (signal == SIGHUP || signal == SIGCONT) && getsid(0) == getpid();
+}
+
+/* As if it had not been blocked: the kernel knows whether anybody is there to wake us. */
+static void stop_as_told(void)
+{
+    sigset_t one;
+    (void)sigemptyset(&one);
+    (void)sigaddset(&one, SIGTSTP);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
+    (void)sigprocmask(SIG_BLOCK, &one, NULL);
+}
+
 static void send_on(const struct state *s, const struct signalfd_siginfo *si)
 {
     union sigval value = {.sival_ptr = (void *)(uintptr_t)si->ssi_ptr};
-    if (si->ssi_code == SI_KERNEL && is_terminal_signal(si->ssi_signo))
+    /* A command that is stopped does not hear Ctrl-Z; then nobody would stop, and the shell would wait. */
+    if (si->ssi_code == SI_KERNEL && si->ssi_signo == SIGTSTP && s->stopped)
+        stop_as_told();
+    if (si->ssi_code == SI_KERNEL && is_terminal_signal(si->ssi_signo) && !is_leaders_own(si->ssi_signo))
         return;
     if (si->ssi_code == SI_USER &&
         (si->ssi_pid == (uint32_t)getpid() || si->ssi_pid == (uint32_t)s->tenant.pid))
@@ -141,7 +166,7 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
     if (bh_fds_recv(to_launcher, &go, 1, NULL, 0, NULL) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
     restore_signals(s);
-    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGPIPE, s->l->ignore_pipe ? SIG_IGN : SIG_DFL);
     execvp(s->l->argv[0], s->l->argv);
     answer.code = errno;
     (void)!bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL);
@@ -155,8 +180,9 @@ static int hand_over(struct state *s, struct bh_err *err)
                                        .root_pid = (uint32_t)s->tenant.pid,
                                        .cap_bytes = s->l->cap_bytes,
                                        .tick_ms = s->l->tick_ms,
-                                       .view = s->l->view};
-    int rc = bh_child_answer(&s->tenant, "the command's process", NULL, err);
+                                       .view = s->l->view,
+                                       .flags = BH_LEASE_ENDS_WITH_LAUNCHER};
+    int rc = bh_child_answer(&s->tenant, "the command's process", NULL, NULL, err);
     if (rc == BH_OK)
         rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], 1, err);
     if (rc < 0)
@@ -170,6 +196,13 @@ static int hand_over(struct state *s, struct bh_err *err)
     return rc;
 }
 
+/* Blocked signals come also where they are ignored (nohup, a job in the background). */
+static bool is_ignored(int n)
+{
+    struct sigaction now;
+    return sigaction(n, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 /* A driver can take its time; somebody who does not want to wait may say so. *ret_signal: they did. */
 static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
 {
@@ -181,12 +214,35 @@ static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
         /* Signals first: Ctrl-C may have ended the warden too, before it left the terminal. */
         const bool seen = read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si);
         const int n = seen ? (int)si.ssi_signo : 0;
-        if (n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) {
+        if ((n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) && !is_ignored(n)) {
             *ret_signal = n;
             return bh_fail(err, BH_SYSTEM, "ended by a signal before the warden was ready");
         }
+        if (seen && n != SIGCHLD)
+            *bh_vec_push(&s->early) = si;
         if (!seen && at[0].revents)
-            return bh_warden_ready(&s->warden, NULL, err);
+            return bh_warden_ready(&s->warden, &s->start, NULL, err);
+    }
+}
+
+static bool look_at_tenant(struct state *s);
+
+/* The child may be stopped on its way: Ctrl-Z at the start. */
+static int await_command(struct state *s, struct bh_err *err)
+{
+    for (;;) {
+        struct pollfd at[2] = {{.fd = s->tenant.fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct signalfd_siginfo si;
+        if (poll(at, 2, -1) < 0 && errno != EINTR)
+            return fail_errno(err, "poll");
+        if (at[0].revents)
+            return BH_OK;
+        if (read(s->signals, &si, sizeof(si)) != (ssize_t)sizeof(si))
+            continue;
+        if (si.ssi_signo != SIGCHLD)
+            *bh_vec_push(&s->early) = si;
+        else if (look_at_tenant(s))
+            return BH_OK;
     }
 }
 
@@ -195,6 +251,8 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 {
     struct bh_lease_answer answer;
     int rc = bh_fds_send(s->tenant.fd, "", 1, NULL, 0, err);
+    if (rc == BH_OK)
+        rc = await_command(s, err);
     if (rc < 0)
         return rc;
     rc = bh_fds_recv(s->tenant.fd, &answer, sizeof(answer), NULL, 0, err);
@@ -210,6 +268,26 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 }
 
 /* ---- while it runs ---- */
+
+/* Whoever reads from the command, writes to it or waits for a lock of its must not wait for us. */
+static void close_what_is_the_commands(const struct state *s)
+{
+    const int ours[] = {STDERR_FILENO,         s->signals,
+                        s->warden.fd,          s->fds[BH_LEASE_LISTENER],
+                        s->fds[BH_LEASE_ROOT], s->fds[BH_LEASE_JOURNAL]};
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = STDIN_FILENO; null >= 0 && fd <= STDOUT_FILENO; fd++)
+        (void)dup2(null, fd);
+    for (unsigned from = STDOUT_FILENO + 1; from <= INT_MAX;) {
+        unsigned next = (unsigned)INT_MAX + 1; /* the next one of ours */
+        for (size_t i = 0; i < BH_COUNT_OF(ours); i++)
+            if (ours[i] >= 0 && (unsigned)ours[i] >= from && (unsigned)ours[i] < next)
+                next = (unsigned)ours[i];
+        if (next > from)
+            (void)close_range(from, next - 1, 0);
+        from = next + 1;
+    }
+}
 
 static void tell(const struct state *s, const char *fmt, ...) BH_PRINTF(2, 3);
 static void tell(const struct state *s, const char *fmt, ...)
@@ -268,7 +346,7 @@ static void hear_successor(struct state *s)
 {
     struct bh_err err;
     bool died;
-    s->ready = bh_warden_ready(&s->warden, &died, &err) == BH_OK;
+    s->ready = bh_warden_ready(&s->warden, &s->start, &died, &err) == BH_OK;
     if (s->ready) {
         tell(s, "the warden %s; another one took over in %lld ms", s->how.text,
              (long long)(bh_warden_now_ms() - s->died_ms));
@@ -302,21 +380,39 @@ static void hear_warden(struct state *s)
         tell(s, "the gate could not go on: %s; %s", end->text, refused);
     else if (*end->why_killed)
         tell(s, "the command was killed: %s", end->why_killed);
+    struct bh_warden_room room;
+    if (end->no_room)
+        tell(s, "%s", bh_warden_no_room(end, &room));
+}
+
+/* A shell with job control started us, and somebody at its terminal waits for us. (Where there is none, nobody would wake us.) */
+static bool is_in_foreground(void)
+{
+    const pid_t parent = getppid();
+    if (getsid(parent) != getsid(0) || getpgid(parent) == getpgrp())
+        return false;
+    const int tty = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+    const bool is = tty >= 0 && tcgetpgrp(tty) == getpgrp();
+    if (tty >= 0)
+        close(tty);
+    return is;
 }
 
 /* True: it has ended. */
 static bool look_at_tenant(struct state *s)
 {
     int status;
-    while (waitpid(s->tenant.pid, &status, WNOHANG | WUNTRACED) == s->tenant.pid) {
-        if (!WIFSTOPPED(status)) {
+    while (waitpid(s->tenant.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == s->tenant.pid) {
+        s->stopped = WIFSTOPPED(status);
+        if (!s->stopped && !WIFCONTINUED(status)) {
             s->ret->status = status;
             s->tenant.pid = 0;
             return true;
         }
         /* Job control: the shell must see a stop too, and will wake the whole group. A SIGSTOP for the command
-         * alone is between it and the sender, who may wake it alone as well. */
-        if (WSTOPSIG(status) != SIGSTOP)
+         * alone is between it and the sender, who may wake it alone as well; but a shell that waits for us must not wait
+         * for one that is stopped. */
+        if (s->stopped && (WSTOPSIG(status) != SIGSTOP || is_in_foreground()))
             (void)raise(SIGSTOP);
     }
     return false;
@@ -324,7 +420,9 @@ static bool look_at_tenant(struct state *s)
 
 static void follow(struct state *s)
 {
-    bool over = false;
+    bool over = s->tenant.pid == 0;
+    for (size_t i = 0; !over && i < s->early.n; i++)
+        send_on(s, &s->early.at[i]);
     while (!over) {
         /* poll passes over descriptors below 0: the warden's, once it is gone. */
         struct pollfd at[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->warden.fd, .events = POLLIN}};
@@ -373,6 +471,8 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
     s->ready = rc == BH_OK;
     if (rc == BH_OK)
         rc = let_go(s, ret_exit, err);
+    if (rc == BH_OK && s->l->let_go_of_files)
+        close_what_is_the_commands(s);
     if (rc == BH_OK)
         follow(s);
     return rc;
@@ -405,6 +505,7 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
     if (rc == BH_OK)
         last_words(&s);
     close_fd(&s.signals);
+    bh_vec_fini(&s.early);
     bh_child_close(&s.tenant);
     bh_child_close(&s.warden);
     for (size_t i = 0; i < BH_LEASE_FDS; i++)

@@ -5,7 +5,7 @@
  * The command runs in a child of this process, with its working folder, environment, descriptors, terminal and process
  * group; the warden runs beside it in a session of its own. This process stays between the command and whoever started
  * it: signals go through, a stop is a stop, and the end is the command's own. When this process is killed, so is the
- * command.
+ * command: by the kernel, or where that has forgotten it (the command changed its user), by the warden.
  */
 #ifndef BH_CLI_LAUNCH_H
 #define BH_CLI_LAUNCH_H
@@ -25,6 +25,11 @@ struct bh_launch {
     uint32_t tick_ms;  /* 0: the gate's own */
     uint32_t view;     /* enum bh_lease_view */
     bool wait_for_end; /* for the last process of the lease rather than for the command alone */
+    bool
+        ignore_pipe; /* SIGPIPE was ignored by whoever started us, and so it is for the command; else the default */
+    /* Nothing of this process stays open but its standard error: what the command closes is closed then, for whoever is at the
+     * other end. Standard input and output become /dev/null here. */
+    bool let_go_of_files;
     /* One line about the gate while the command runs: it died, another one took over, it could not go on. */
     void (*tell)(void *arg, const char *line);
     void *arg;
@@ -38,7 +43,7 @@ struct bh_launch_result {
 
 /*
  * Runs it to its end. BH_NOT_FOUND or BH_DENIED with `*ret_exit` 127 or 126: the command could not be started. Every other
- * failure leaves it at 0; the command has not run then. SIGPIPE is the default one for the command: ours is not.
+ * failure leaves it at 0; the command has not run then.
  */
 int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit,
               struct bh_err *err) BH_MUST_USE;

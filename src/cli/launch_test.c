@@ -25,9 +25,11 @@
 
 /* ---- the stand-in for the warden ---- */
 
+enum { FIRST_UID = 4321 }; /* whose it says it is; who follows it must hear that */
+
 static void answer(int code, const char *text)
 {
-    struct bh_lease_answer a = {.code = code};
+    struct bh_lease_answer a = {.code = code, .uid = FIRST_UID};
     (void)snprintf(a.text, sizeof(a.text), "%s", text);
     (void)!bh_fds_send(BH_LEASE_SOCKET, &a, sizeof(a), NULL, 0, NULL);
 }
@@ -58,6 +60,7 @@ static _Noreturn void be_warden(const char *how)
 {
     struct bh_lease_start start;
     int fds[BH_LEASE_FDS];
+    close(STDOUT_FILENO); /* as the real one: it is the command's */
     if (bh_str_eq(how, "dies") ||
         bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, NULL) < 0)
         _exit(1);
@@ -65,7 +68,8 @@ static _Noreturn void be_warden(const char *how)
         answer(BH_REFUSED, "no such branch");
         _exit(1);
     }
-    if (start.version != BH_LEASE_VERSION || start.cap_bytes != 12345 || start.tick_ms != 7)
+    if (start.version != BH_LEASE_VERSION || start.cap_bytes != 12345 || start.tick_ms != 7 ||
+        !(start.flags & BH_LEASE_ENDS_WITH_LAUNCHER) || start.uid != (start.adopted ? FIRST_UID : 0))
         answer(BH_INVALID, "not what was sent");
     else
         answer(0, "");
@@ -118,6 +122,16 @@ static _Noreturn void be_command(const char *what)
         for (;;)
             pause();
     }
+    if (bh_str_eq(what, "closes")) {
+        close(STDIN_FILENO);
+        close(STDOUT_FILENO);
+        for (;;)
+            pause();
+    }
+    if (bh_str_eq(what, "pipe ignored")) {
+        struct sigaction now;
+        _exit(sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_IGN ? 5 : 1);
+    }
     if (bh_str_eq(what, "dies"))
         (void)raise(SIGTERM);
     _exit(77);
@@ -154,6 +168,8 @@ static int launch(const char *how, const char *command, bool wait_for_end, struc
                           .cap_bytes = 12345,
                           .tick_ms = 7,
                           .wait_for_end = wait_for_end,
+                          .ignore_pipe = bh_str_eq(command, "pipe ignored"),
+                          .let_go_of_files = bh_str_eq(command, "closes"),
                           .tell = hear};
     (void)snprintf(what, sizeof(what), "%s", command);
     n_said = 0;
@@ -197,6 +213,33 @@ TEST(nothing_of_ours_is_left_in_the_command)
     CHECK(sigaction(SIGCHLD, &was, NULL) == 0 && sigprocmask(SIG_SETMASK, &old, NULL) == 0);
     CHECK_EQ(rc, BH_OK);
     CHECK_EQ(WEXITSTATUS(result.status), 5);
+    CHECK_EQ(launch("serves", "pipe ignored", false, &result, &code, &err), BH_OK);
+    CHECK_EQ(WEXITSTATUS(result.status), 5);
+}
+
+/* A pipe that the command has closed is closed, and so is any other file: here the write end of another one. */
+TEST(what_the_command_closes_is_closed)
+{
+    int out[2], other[2], status;
+    char byte;
+    CHECK(pipe(out) == 0 && pipe(other) == 0);
+    (void)fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(out[1], STDOUT_FILENO);
+        close(out[0]);
+        close(out[1]);
+        close(other[0]);
+        (void)fcntl(other[1], F_SETFD, FD_CLOEXEC); /* the command has none of it */
+        if (launch("serves", "closes", false, &result, &code, &err) < 0)
+            _exit(1);
+        _exit(bh_launch_end_as(result.status));
+    }
+    CHECK(close(out[1]) == 0 && close(other[1]) == 0);
+    CHECK(read(out[0], &byte, 1) == 0 && read(other[0], &byte, 1) == 0);
+    CHECK(kill(pid, SIGTERM) == 0 && waitpid(pid, &status, 0) == pid);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    CHECK(close(out[0]) == 0 && close(other[0]) == 0);
 }
 
 TEST(commands_that_cannot_be_run)

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 
     key_maps();
     /* A reader that leaves early must not turn a verdict into a signal. */
-    (void)signal(SIGPIPE, SIG_IGN);
+    cli.ignore_pipe = signal(SIGPIPE, SIG_IGN) == SIG_IGN;
     bh_buf_init(&cli.out, OUT_MAX);
     bh_buf_init(&cli.hint, 1u << 16);
     int rc = parse(&cli, argc, argv, &err);

@@ -120,9 +120,10 @@ void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *
     (void)!bh_fds_send(w->fd, start, sizeof(*start), fds, BH_LEASE_FDS, NULL);
 }
 
-int bh_warden_ready(const struct bh_child *w, bool *ret_died, struct bh_err *err)
+int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,
+                    struct bh_err *err)
 {
-    return bh_child_answer(w, "the warden", ret_died, err);
+    return bh_child_answer(w, "the warden", start ? &start->uid : NULL, ret_died, err);
 }
 
 bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status)
@@ -145,6 +146,15 @@ pid_t bh_warden_kill(struct bh_child *w)
     bh_child_close(w);
     w->pid = 0;
     return waitpid(pid, NULL, WNOHANG) == 0 ? pid : 0;
+}
+
+const char *bh_warden_no_room(const struct bh_lease_end *end, struct bh_warden_room *ret)
+{
+    (void)snprintf(ret->text, sizeof(ret->text),
+                   "%llu calls failed because the warden could open no more files: raise the hard limit "
+                   "(ulimit -Hn)",
+                   (unsigned long long)end->no_room);
+    return ret->text;
 }
 
 const char *bh_warden_how(int status, struct bh_warden_how *ret)

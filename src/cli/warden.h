@@ -40,14 +40,21 @@ int bh_warden_start(const char *program, struct bh_child *ret, struct bh_err *er
 /* Gives it the lease; the descriptors stay the caller's. Whether that reached anybody, its answer will say. */
 void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *start,
                          const int fds[BH_LEASE_FDS]);
-/* Its first word, waited for. 0: it is ready. Otherwise why it is not, and it is to be killed; *ret_died (or NULL): it
- * is gone without a word, and may be followed by another. */
-int bh_warden_ready(const struct bh_child *w, bool *ret_died, struct bh_err *err) BH_MUST_USE;
+/* Its first word, waited for. 0: it is ready, and start (or NULL) says whose those that follow it are to be. Otherwise why it
+ * is not, and it is to be killed; *ret_died (or NULL): it is gone without a word, and may be followed by another. */
+int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,
+                    struct bh_err *err) BH_MUST_USE;
 /* Its last word, waited for. False: it died without one, and *ret_status is how. It is forgotten in both cases. */
 bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status) BH_MUST_USE;
 /* Ends it and forgets it. One that hangs in the driver is not waited for: returns the process that waitpid is still to be
  * called for, or 0. */
 pid_t bh_warden_kill(struct bh_child *w);
+
+/* What to say of a warden that could open no more files. */
+struct bh_warden_room {
+    char text[160];
+};
+const char *bh_warden_no_room(const struct bh_lease_end *end, struct bh_warden_room *ret);
 
 /* `was killed by signal 9`, `ended with status 3`. */
 struct bh_warden_how {

@@ -22,7 +22,7 @@ enum play { SERVE = 1, REFUSE, DIE_AT_ONCE, DIE_LATER, SAY_NONSENSE };
 __attribute__((constructor)) static void play_warden(void)
 {
     struct bh_lease_start start;
-    struct bh_lease_answer answer = {0};
+    struct bh_lease_answer answer = {.uid = 4321};
     struct bh_lease_end end = {.peak_bytes = 7};
     int fds[BH_LEASE_FDS];
     sigset_t mask;
@@ -84,7 +84,9 @@ TEST(a_warden_that_serves)
     CHECK_EQ(sigprocmask(SIG_BLOCK, &all, NULL), 0);
     CHECK_EQ(start("/proc/self/exe", SERVE, &w, &err), 0);
     CHECK_EQ(sigprocmask(SIG_UNBLOCK, &all, NULL), 0);
-    CHECK_EQ(bh_warden_ready(&w, NULL, &err), 0);
+    struct bh_lease_start next = {0};
+    CHECK_EQ(bh_warden_ready(&w, &next, NULL, &err), 0);
+    CHECK_EQ(next.uid, 4321); /* who follows is the same */
     CHECK(w.pid > 0 && w.fd >= 0);
     CHECK(bh_warden_end(&w, &end, &status));
     CHECK_EQ(end.peak_bytes, 7);
@@ -114,7 +116,7 @@ TEST(wardens_that_do_not)
         struct bh_err err = {0};
         bool died;
         CHECK_EQ(start(cases[i].program, cases[i].play, &w, &err), 0);
-        CHECK_EQ(bh_warden_ready(&w, &died, &err), cases[i].code);
+        CHECK_EQ(bh_warden_ready(&w, NULL, &died, &err), cases[i].code);
         CHECK_EQ(died, cases[i].play == DIE_AT_ONCE);
         if (!strstr(err.msg, cases[i].says))
             printf("# %s\n", err.msg);
@@ -134,13 +136,21 @@ TEST(a_warden_that_dies)
     struct bh_err err;
     int status = 0;
     CHECK_EQ(start("/proc/self/exe", DIE_LATER, &w, &err), 0);
-    CHECK_EQ(bh_warden_ready(&w, NULL, &err), 0);
+    CHECK_EQ(bh_warden_ready(&w, NULL, NULL, &err), 0);
     CHECK(!bh_warden_end(&w, &end, &status));
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     CHECK_STR(bh_warden_how(status, &how), "was killed by signal 9");
     CHECK_STR(bh_warden_how(W_EXITCODE(3, 0), &how), "ended with status 3");
     CHECK(w.pid == 0 && w.fd == -1);
     CHECK_EQ(bh_warden_kill(&w), 0); /* nobody: nothing happens */
+}
+
+TEST(a_warden_without_room)
+{
+    struct bh_warden_room room;
+    CHECK_STR(
+        bh_warden_no_room(&(struct bh_lease_end){.no_room = 3}, &room),
+        "3 calls failed because the warden could open no more files: raise the hard limit (ulimit -Hn)");
 }
 
 TEST(not_too_many_follow_one_another)

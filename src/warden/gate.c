@@ -44,6 +44,7 @@ static int decide(struct bh_gate *g, struct bh_gate_call *c)
     if (!c->process)
         return -ESRCH;
     int rc = bh_remote_file(&g->remote, c->process, c->tid, (int)d->args[is_ioctl ? 0 : 4], &c->file);
+    g->stats->no_room += rc == -EMFILE;
     if (rc < 0)
         return rc;
     bh_gate_mapped(c->process, c->tid);
@@ -83,7 +84,11 @@ static void answer(struct bh_gate *g, struct bh_gate_call *c, int rc)
 void bh_gate_serve_flight(struct bh_gate *g)
 {
     const struct seccomp_notif *notif = &bh_journal_flight(g->journal)->notif;
-    struct bh_gate_call c = {.notif = notif, .tid = notif->pid, .file.fd = -1, .watchdog = g->watchdog};
+    struct bh_gate_call c = {.notif = notif,
+                             .tid = notif->pid,
+                             .file.fd = -1,
+                             .watchdog = g->watchdog,
+                             .listener = g->config->listener};
     answer(g, &c, decide(g, &c));
     if (bh_proof_is_due(&g->proof)) /* while the tenant is on its way */
         (void)bh_proof_settle(&g->proof);
@@ -157,7 +162,7 @@ static int loop(struct bh_gate *g, struct bh_err *err)
 static void file_closed(void *arg, uint64_t file)
 {
     struct bh_gate *g = arg;
-    bh_gate_closed(g, file);
+    bh_ledger_file_closed(g->ledger, file);
 }
 
 /* Whatever it holds loses its name now. */

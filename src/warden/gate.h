@@ -32,6 +32,7 @@ struct bh_gate_config {
 struct bh_gate_stats {
     uint64_t seen, emulated, continued, refused_memory, denied, checks, killed;
     uint64_t peak_bytes;
+    uint64_t no_room;     /* calls that failed because this process could open no more files */
     char why_killed[160]; /* "": nobody was */
 };
 

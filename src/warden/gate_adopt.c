@@ -225,7 +225,8 @@ static void unmake(struct bh_gate *g, bool waited_for)
 {
     const struct bh_journal_flight *f = bh_journal_flight(g->journal);
     const struct bh_remote_file *file = file_by_id(g, f->file);
-    struct bh_gate_call c = {.notif = &f->notif, .process = process_by_pid(g, f->pid)};
+    struct bh_gate_call c = {
+        .notif = &f->notif, .process = process_by_pid(g, f->pid), .listener = g->config->listener};
     const bool known = bh_ledger_has(g->ledger, f->client, f->object);
     if (!f->object || !file || !c.process || (known && (f->number != RM_FREE || waited_for)))
         return;
@@ -240,7 +241,7 @@ void bh_gate_finish_flight(struct bh_gate *g)
 {
     struct bh_journal_flight *f = bh_journal_flight(g->journal);
     const enum bh_journal_stage stage = bh_journal_stage(g->journal);
-    struct bh_gate_call c = {.notif = &f->notif};
+    struct bh_gate_call c = {.notif = &f->notif, .listener = g->config->listener};
     if (f->notif.id && stage == BH_JOURNAL_ANSWERED && f->answer.id == f->notif.id) {
         bh_gate_send_answer(g, &c); /* it may have been: then this one is for nobody */
     } else if (f->notif.id) {

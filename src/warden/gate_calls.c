@@ -45,6 +45,13 @@ static bool is_video(uint32_t class, uint32_t attr, uint32_t flags)
     return is_local(class) && !(attr & RM_ATTR_LOCATION) && !(flags & RM_MEMORY_FLAG_VIRTUAL);
 }
 
+/* Where it goes would be the driver's choice, and nobody is known to leave it that: it is not made. */
+static bool is_anywhere(uint32_t class, uint32_t attr, uint32_t flags)
+{
+    return is_local(class) && (attr & RM_ATTR_LOCATION) == RM_ATTR_LOCATION &&
+           !(flags & RM_MEMORY_FLAG_VIRTUAL);
+}
+
 /* What the driver makes of a size: pieces of 64 KiB below 2 MiB, of 2 MiB from there on. */
 static uint64_t rounded(uint64_t bytes)
 {
@@ -70,6 +77,8 @@ static void note_object(struct bh_gate *g, struct bh_gate_call *c, const struct 
  */
 static bool free_begin(struct bh_gate *g, const struct bh_gate_call *c, uint32_t client, uint32_t object)
 {
+    if (bh_proof_is_own(client))
+        return false;
     const bool one = bh_proof_before(&g->proof, c->file.fd, client, object);
     return one || bh_gate_look_behind(g);
 }
@@ -129,14 +138,10 @@ static void grant_cancel(struct bh_gate *g, const struct grant *m)
 static uint32_t grant_end(struct bh_gate *g, struct bh_gate_call *c, struct grant *m, uint32_t object,
                           uint64_t bytes)
 {
-    if (bytes > m->reserved) {
-        if (!bh_gate_reserve(g, m->gpu, bytes - m->reserved)) {
-            (void)free_object(g, c, m->client, object);
-            grant_cancel(g, m);
-            return RM_NO_MEMORY;
-        }
-        m->reserved = bytes;
-    }
+    const uint64_t more = bytes > m->reserved ? bytes - m->reserved : 0;
+    const bool fits = more == 0 || bh_gate_reserve(g, m->gpu, more);
+    m->reserved += fits ? more : 0;
+    /* Also what does not fit is held until it is proved to be gone. */
     note_object(g, c,
                 &(struct bh_ledger_object){.client = m->client,
                                            .parent = m->parent,
@@ -145,7 +150,9 @@ static uint32_t grant_end(struct bh_gate *g, struct bh_gate_call *c, struct gran
                                            .gpu = m->gpu,
                                            .bytes = bytes,
                                            .reserved = m->reserved});
-    return RM_OK;
+    if (!fits)
+        (void)free_object(g, c, m->client, object);
+    return fits ? RM_OK : RM_NO_MEMORY;
 }
 
 /* ---- RM_ALLOC ---- */
@@ -233,6 +240,8 @@ static int alloc_memory_class(struct bh_gate *g, struct bh_gate_call *c, uint64_
     struct grant m = {.client = a->u.s.client, .parent = a->u.s.parent, .class = a->u.s.class};
     if (a->params)
         memcpy(&p, g->params, sizeof(p));
+    if (a->params && is_anywhere(m.class, p.attr, p.flags))
+        return alloc_refuse(c, arg, a, RM_INVALID_ARGUMENT);
     const bool video = a->params && is_video(m.class, p.attr, p.flags);
     uint32_t status = video ? grant_begin(g, &m, p.size) : RM_OK;
     if (status != RM_OK)
@@ -286,6 +295,8 @@ static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, siz
     a.params = a.u.s.params;
     a.rights = size == sizeof(a.u.l) ? a.u.l.rights : 0;
     a.row = class_row(a.u.s.class);
+    if (bh_proof_is_own(a.u.s.client))
+        return alloc_refuse(c, arg, &a, RM_INVALID_CLIENT);
     if (!a.row)
         return BH_GATE_CONTINUE;
     if (alloc_params_size(&a) && alloc_params_size(&a) != a.row->params)
@@ -309,7 +320,9 @@ static int do_alloc_memory(struct bh_gate *g, struct bh_gate_call *c, uint64_t a
         return BH_GATE_CONTINUE; /* its pages, or its descriptor, are the tenant's */
     const int32_t fd = a.fd;
     struct grant m = {.client = a.client, .parent = a.parent, .class = a.class};
-    a.status = a.limit == UINT64_MAX ? RM_INVALID_LIMIT : grant_begin(g, &m, a.limit + 1);
+    a.status = bh_proof_is_own(a.client) ? RM_INVALID_CLIENT
+               : a.limit == UINT64_MAX   ? RM_INVALID_LIMIT
+                                         : grant_begin(g, &m, a.limit + 1);
     if (a.status != RM_OK)
         return bh_gate_store(c, arg, &a, size);
     a.fd = -1;
@@ -335,23 +348,56 @@ static int do_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size
     return rc < 0 ? rc : bh_gate_store(c, arg, &f, size);
 }
 
+/* Below what the gate has not seen being made nothing is made: it could be freed together with that, unseen as well. */
+static bool is_known(const struct bh_gate *g, uint32_t client, uint32_t object)
+{
+    return object == client || bh_ledger_has(g->ledger, client, object);
+}
+
+/*
+ * Memory of somebody outside of this lease is charged there, and would be counted here when its owner lets go. What is
+ * no memory may be had: a client of MPS has a channel group of its server's.
+ */
+static bool is_foreign_memory(struct bh_gate *g, const struct bh_gate_call *c, const struct rm_dup *d)
+{
+    const struct bh_ledger_piece piece = {
+        .client = d->client, .object = d->object, .gpu = bh_ledger_gpu_of(g->ledger, d->client, d->parent)};
+    return !bh_ledger_has(g->ledger, d->source_client, d->source_client) && piece.gpu != UINT32_MAX &&
+           bh_proof_is_memory(&g->proof, c->file.fd, &piece);
+}
+
+static void note_dup(struct bh_gate *g, struct bh_gate_call *c, struct rm_dup *d)
+{
+    const struct bh_ledger_object o = {
+        .client = d->client, .parent = d->parent, .object = d->object, .gpu = UINT32_MAX};
+    (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, d->client);
+    g->remote.files.at[c->file.index].used = true;
+    if (is_foreign_memory(g, c, d)) {
+        (void)free_object(g, c, d->client, d->object);
+        d->status = RM_INSUFFICIENT_PERMISSIONS;
+        return;
+    }
+    bh_ledger_dup(g->ledger, &o, d->source_client, d->source_object);
+    c->made.client = d->client;
+    c->made.object = d->object;
+}
+
 static int do_dup(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
     struct rm_dup d;
     int rc = bh_gate_fetch(c, arg, &d, size);
-    if (rc == 0)
+    if (rc < 0)
+        return rc;
+    if (bh_proof_is_own(d.client) || bh_proof_is_own(d.source_client))
+        d.status = RM_INVALID_CLIENT;
+    else if (!is_known(g, d.client, d.parent))
+        d.status = RM_INVALID_OBJECT_PARENT;
+    else
         rc = bh_gate_carry_out(g, c, RM_DUP_OBJECT, size, &d);
     if (rc < 0)
         return rc;
-    if (d.status == RM_OK) {
-        const struct bh_ledger_object o = {
-            .client = d.client, .parent = d.parent, .object = d.object, .gpu = UINT32_MAX};
-        (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, d.client);
-        bh_ledger_dup(g->ledger, &o, d.source_client, d.source_object);
-        g->remote.files.at[c->file.index].used = true;
-        c->made.client = d.client;
-        c->made.object = d.object;
-    }
+    if (d.status == RM_OK)
+        note_dup(g, c, &d);
     return bh_gate_store(c, arg, &d, size);
 }
 
@@ -359,7 +405,10 @@ static int heap_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, s
 {
     struct grant m = {.client = h->client, .parent = h->parent, .class = RM_CLASS_MEMORY_LOCAL};
     const bool video = is_video(m.class, h->attr, h->flags);
-    h->status = video ? grant_begin(g, &m, h->size) : RM_OK;
+    h->status = bh_proof_is_own(m.client)                 ? RM_INVALID_CLIENT
+                : is_anywhere(m.class, h->attr, h->flags) ? RM_INVALID_ARGUMENT
+                : video                                   ? grant_begin(g, &m, h->size)
+                                                          : RM_OK;
     if (h->status != RM_OK)
         return bh_gate_store(c, arg, h, sizeof(*h));
     int rc = bh_gate_carry_out(g, c, RM_VID_HEAP_CONTROL, sizeof(*h), h);
@@ -448,7 +497,6 @@ static int elsewhere(uint32_t cmd)
 static void note_continued(struct bh_gate *g, const struct bh_gate_call *c)
 {
     g->remote.files.at[c->file.index].used = true;
-    g->let_through++;
 }
 
 int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg)

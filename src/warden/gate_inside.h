@@ -15,7 +15,6 @@
 #include <linux/seccomp.h>
 
 enum { BH_GATE_PARAMS_MAX = 512 };
-#define BH_GATE_SLACK (2 * BH_MIB) /* what the driver may count beyond what was granted, and beyond the cap */
 
 /* A process that ended while something of it may be left with a child that inherited its files. */
 struct bh_gate_ghost {
@@ -35,11 +34,10 @@ struct bh_gate {
     void *counter;
     size_t n_gpus;
     int epoll, timer;
-    bool fast;               /* the timer runs at tick_ms */
-    uint32_t idle, ticks;    /* ticks since the last call, and ever */
-    uint32_t over;           /* ticks in a row with more than may be */
-    uint32_t count_failures; /* in a row */
-    uint32_t let_through;    /* calls that could have been changed into others, since the last count */
+    bool fast;                         /* the timer runs at tick_ms */
+    uint32_t idle, ticks;              /* ticks since the last call, and ever */
+    uint32_t over;                     /* ticks in a row with more than may be */
+    uint32_t count_failures;           /* in a row */
     uint64_t forgiven[BH_LEDGER_GPUS]; /* counted beyond what was granted when this warden took over */
     struct bh_proof proof;
     struct bh_rights_own rights;
@@ -56,6 +54,7 @@ struct bh_gate_call {
     struct bh_remote_file file;
     uint32_t tid;
     struct bh_watchdog *watchdog;
+    int listener;
     struct {
         uint32_t client, object; /* what was made for it; object 0: nothing */
     } made;
@@ -98,8 +97,6 @@ void bh_gate_pids(
     struct bh_gate *g); /* into g->pids: all processes of the lease, and those that left something */
 /* What the driver counts beyond what was granted is no fault of the tenants'. */
 void bh_gate_forgive(struct bh_gate *g);
-/* The last duplicate of a file was closed. */
-void bh_gate_closed(struct bh_gate *g, uint64_t file);
 void bh_gate_tick(struct bh_gate *g);
 void bh_gate_count(struct bh_gate *g); /* the driver's count, into the ledger */
 void bh_gate_wake(struct bh_gate *g);  /* a call came: the clock goes at its full pace */

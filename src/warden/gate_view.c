@@ -52,8 +52,8 @@ static struct bh_view_lease lease_of(struct bh_gate *g, const struct rm_control 
                                   .n_pids = g->pids.n};
 }
 
-/* In a namespace of its own a tenant has numbers of its own, which the driver knows and we do not. It tells a process
- * only of those in its namespace. */
+/* In a namespace of its own a tenant has numbers of its own, which the driver knows and we do not. What it tells there is not
+ * all translated: samples keep the neighbours that it cannot name, with their load and an address of the kernel's. */
 static bool has_own_numbers(uint32_t pid)
 {
     struct stat mine, its;
@@ -133,9 +133,8 @@ static int listed(struct bh_gate *g, const struct bh_gate_call *c, struct questi
 /* Ours, on one of the driver's files. */
 static int question(struct bh_gate *g, struct bh_gate_call *c, struct question *q)
 {
-    if (names_processes(q->row) && has_own_numbers(c->process->pid))
-        return BH_GATE_CONTINUE;
-    if (q->row->what == BH_VIEW_WITHHOLD || q->call.flags) /* flags change what the parameters are */
+    if (q->row->what == BH_VIEW_WITHHOLD || q->call.flags || /* flags change what the parameters are */
+        (names_processes(q->row) && has_own_numbers(c->process->pid)))
         return answer_status(c, q, RM_NOT_SUPPORTED);
     if (q->call.params_size != q->row->params)
         return answer_status(c, q, RM_INVALID_PARAM_STRUCT);
@@ -158,6 +157,7 @@ int bh_gate_control(struct bh_gate *g, struct bh_gate_call *c)
     if (!c->process)
         return -ESRCH;
     int rc = bh_remote_file(&g->remote, c->process, c->tid, (int)d->args[0], &c->file);
+    g->stats->no_room += rc == -EMFILE;
     if (rc < 0)
         return rc;
     if (c->file.what.kind != BH_FILE_CTL && c->file.what.kind != BH_FILE_GPU)

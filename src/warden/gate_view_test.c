@@ -179,6 +179,33 @@ TEST(the_card_is_all_there_is)
     CHECK(end());
 }
 
+/* The driver would translate some of the numbers and leave the others as they are. */
+static void in_numbers_of_its_own(void)
+{
+    const int before = open_sub();
+    int status;
+    HOLDS(!lists(before, neighbour));
+    HOLDS(unshare(CLONE_NEWPID) == 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        HOLDS(control(before, T_SUB, RM_CTRL_GPU_GET_PIDS, &pids, sizeof(pids)) == RM_NOT_SUPPORTED);
+        HOLDS(control(before, T_SUB, RM_CTRL_GPU_GET_PID_INFO, &info, sizeof(info)) == RM_NOT_SUPPORTED);
+        HOLDS(control(before, T_SUB, RM_CTRL_PERF_USE_SAMPLES, &samples, sizeof(samples)) ==
+              RM_NOT_SUPPORTED);
+        HOLDS(memory_of(before).total == cap);
+        _exit(0);
+    }
+    HOLDS(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+TEST(with_numbers_of_its_own_it_is_told_of_nobody)
+{
+    struct bh_gate_stats s;
+    begin(BH_VIEW_SLICE);
+    CHECK_EQ(lease(cap, in_numbers_of_its_own, &s), 0);
+    CHECK(end());
+}
+
 static void in_private(void)
 {
     static const struct {

@@ -26,9 +26,7 @@ enum {
     COUNT_FAILURES_MAX = 3,
     UVM_FILES_MAX = 16,
     MAPPING_TICKS = 3,
-    CLOSE_LOOKS =
-        1000, /* for how long a file's memory is waited for, with CLOSE_WAIT_US between two counts */
-    CLOSE_WAIT_US = 500,
+    COUNT_TRIES = 3,
 };
 
 /* ---- counting ---- */
@@ -92,7 +90,6 @@ void bh_gate_count(struct bh_gate *g)
     }
     g->count_failures = 0;
     g->stats->checks++;
-    g->let_through = 0;
     for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
         bh_ledger_counted(g->ledger, gpu, bytes[gpu]);
         const uint64_t overhead = bh_ledger_sum(g->ledger, gpu).overhead;
@@ -109,31 +106,17 @@ void bh_gate_forgive(struct bh_gate *g)
 /*
  * Everything that the driver counts for a process was asked for by name, and names are given at the gate (measured: what the
  * driver takes for itself is in no process's count). So what it counts beyond what was granted was obtained behind the
- * gate. The first GPU where that is so, or UINT32_MAX.
+ * gate. Not where the warden can take no names: there the driver counts what a closed file held until it has acted. The
+ * first GPU where that is so, or UINT32_MAX.
  */
 static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
 {
     for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
         *ret_bytes = bh_ledger_sum(g->ledger, gpu).overhead;
-        if (*ret_bytes > g->forgiven[gpu] && *ret_bytes - g->forgiven[gpu] > BH_GATE_SLACK)
+        if (!g->proof.cannot[gpu] && *ret_bytes > g->forgiven[gpu])
             return gpu;
     }
     return UINT32_MAX;
-}
-
-/* The driver may take its time after the last duplicate of a file is closed; until then it counts what is not held. */
-void bh_gate_closed(struct bh_gate *g, uint64_t file)
-{
-    uint64_t bytes;
-    const uint64_t objects = bh_ledger_sum(g->ledger, 0).objects;
-    bh_ledger_file_closed(g->ledger, file);
-    for (int i = 0; bh_ledger_sum(g->ledger, 0).objects != objects && i < CLOSE_LOOKS; i++) {
-        bh_gate_count(g);
-        if (behind_the_gate(g, &bytes) == UINT32_MAX)
-            break;
-        (void)usleep(CLOSE_WAIT_US);
-    }
-    (void)bh_proof_settle(&g->proof);
 }
 
 /* ---- managed memory ---- */
@@ -221,8 +204,8 @@ bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
 {
     bool good = g->count_failures < COUNT_FAILURES_MAX && bh_ledger_reserve(g->ledger, gpu, bytes);
     if (!good) {
-        bh_proof_look_again(&g->proof);
         look_again(g);
+        bh_proof_look_at_all(&g->proof, gpu);
         good = g->count_failures == 0 && bh_ledger_reserve(g->ledger, gpu, bytes);
     }
     if (!good)
@@ -269,7 +252,7 @@ static uint32_t over_cap(const struct bh_gate *g, uint64_t *ret_used)
     for (uint32_t gpu = 0; gpu < g->n_gpus && gpu < BH_LEDGER_GPUS; gpu++) {
         const struct bh_ledger_sum sum = bh_ledger_sum(g->ledger, gpu);
         *ret_used = sum.used - sum.reserved;
-        if (*ret_used > sum.cap && *ret_used - sum.cap > BH_GATE_SLACK)
+        if (*ret_used > sum.cap)
             return gpu;
     }
     return UINT32_MAX;
@@ -310,9 +293,8 @@ bool bh_gate_look_behind(struct bh_gate *g)
     char why[sizeof(g->stats->why_killed)];
     struct bh_unit_text took;
     uint64_t bytes = 0;
-    if (g->let_through == 0 && g->over == 0)
-        return true;
-    bh_gate_count(g);
+    for (int i = 0; i < COUNT_TRIES && (i == 0 || g->count_failures); i++)
+        bh_gate_count(g);
     if (g->count_failures)
         return false;
     if (behind_the_gate(g, &bytes) == UINT32_MAX)
@@ -350,7 +332,7 @@ void bh_gate_tick(struct bh_gate *g)
     (void)bh_proof_settle(&g->proof);
     bh_proof_look_again(&g->proof);
     for (size_t i = 0; i < g->remote.processes.n; i++)
-        if (g->remote.processes.at[i]->admin)
+        if (g->remote.processes.at[i]->admin || g->remote.processes.at[i]->uid == (uid_t)-1)
             bh_remote_rights(g->remote.processes.at[i]);
     if (g->ticks % MAPS_EVERY == 0 || g->over || !g->fast)
         mapped_well = look_all_mapped(g);

@@ -7,8 +7,8 @@
  * a client ends with the file it was made on, a process with all its files. Memory that two objects name counts once,
  * until the last of them goes. Managed memory counts at its full size while it is mapped.
  *
- * What the driver takes without being asked by name (page tables, channels) is not in the tree; the driver's own count
- * says it, and what it says beyond the tree is kept as `overhead`.
+ * What the driver counts beyond the tree is kept as `overhead`. (What it takes for itself, for page tables and channels, is in
+ * no process's count and in no sum here.)
  */
 #ifndef BH_WARDEN_LEDGER_H
 #define BH_WARDEN_LEDGER_H

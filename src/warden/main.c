@@ -3,12 +3,14 @@
  * main.c - bulkhead-warden: the gate of one lease, as a process.
  *
  * Started by a launcher with one socket (wire/lease.h). It makes itself small before it serves: no terminal, no files of
- * the launcher's, the tenant's own user and groups, and of root's rights only those few that the gate uses. The
- * driver takes the caller's rights for the tenant's, so a call issued here must never carry more than the tenant has.
+ * the launcher's, the user and groups that the tenant began with, and of root's rights only those few that the gate uses.
+ * The driver takes the caller's rights for the tenant's, so a call issued here must never carry more than the tenant has
+ * (rights.h). What the tenant becomes later the warden does not: its user could stop it.
  */
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "host/limits.h"
 #include "warden/gate.h"
 #include "warden/selftest.h"
 #include "wire/fds.h"
@@ -20,14 +22,14 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { GROUPS_MAX = 65536 }; /* the kernel's NGROUPS_MAX */
+enum { GROUPS_MAX = 65536 /* the kernel's NGROUPS_MAX */, FOLLOWER_STACK = 256 << 10 };
 
 static int fail_errno(struct bh_err *err, const char *what)
 {
@@ -93,6 +95,13 @@ static bool has_groups(const struct identity *who)
     return getgroups(n, have) == n && memcmp(have, who->groups, (size_t)n * sizeof(gid_t)) == 0;
 }
 
+static int become_user(uid_t uid, struct bh_err *err)
+{
+    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresuid(uid, uid, uid) < 0)
+        return fail_errno(err, "taking the command's user");
+    return BH_OK;
+}
+
 /* Groups that are so already are not set: a launcher that is not quite root could not. */
 static int become(const struct identity *who, struct bh_err *err)
 {
@@ -100,9 +109,7 @@ static int become(const struct identity *who, struct bh_err *err)
         return fail_errno(err, "taking the command's groups");
     if (setresgid(who->gid, who->gid, who->gid) < 0)
         return fail_errno(err, "taking the command's group");
-    if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setresuid(who->uid, who->uid, who->uid) < 0)
-        return fail_errno(err, "taking the command's user");
-    return BH_OK;
+    return become_user(who->uid, err);
 }
 
 /* To look into the tenant's processes and to end them; to become, for one call, a user that the tenant has become. */
@@ -125,22 +132,25 @@ static int keep_few_rights(struct bh_err *err)
     return BH_OK;
 }
 
-/* One that has ended is told by its pidfd, not by its number, which may be another's. Whoever starts a second warden for what
- * it left behind is the user that started the first: then this process is that already. */
+/* One that has ended is told by its pidfd, not by its number, which may be another's. */
 static bool is_there(int pidfd)
 {
     struct pollfd at = {.fd = pidfd, .events = POLLIN};
     return poll(&at, 1, 0) == 0;
 }
 
-static int drop_rights(int pidfd, uint32_t pid, bool adopted, struct bh_err *err)
+/* A warden that follows another is the user that one was, whatever the tenant is by now: else a tenant that laid root down
+ * would get one that it may stop. Its groups are those of the first process, where that still is. */
+static int drop_rights(int pidfd, const struct bh_lease_start *start, struct bh_err *err)
 {
     BH_AUTOFREE gid_t *groups = bh_alloc(GROUPS_MAX, sizeof(*groups));
     struct identity who = {.groups = groups};
-    int rc = read_identity(pid, &who, err);
+    int rc = read_identity(start->root_pid, &who, err);
     const bool there = is_there(pidfd); /* after the look */
-    if (!there && adopted)
-        rc = BH_OK;
+    if (start->adopted)
+        who.uid = start->uid;
+    if (!there && start->adopted)
+        rc = become_user(who.uid, err);
     else if (rc == BH_OK)
         rc = become(&who, err);
     if (rc == BH_OK)
@@ -148,18 +158,43 @@ static int drop_rights(int pidfd, uint32_t pid, bool adopted, struct bh_err *err
     return rc;
 }
 
+/* ---- with whom ---- */
+
+static void *end_with_launcher(void *arg)
+{
+    const int *root = arg;
+    struct pollfd at = {.fd = BH_LEASE_SOCKET, .events = POLLRDHUP};
+    while (poll(&at, 1, -1) < 0 && errno == EINTR) {
+    }
+    (void)syscall(SYS_pidfd_send_signal, *root, SIGKILL, NULL, 0); /* one that has ended hears nothing */
+    return NULL;
+}
+
+/* The kernel forgets to end a command with its launcher once the command has changed its user. A thread, because the gate
+ * may be waiting for the driver. root stays where it is. */
+static int follow_launcher(int *root, struct bh_err *err)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_attr_init(&small);
+    (void)pthread_attr_setstacksize(&small, FOLLOWER_STACK);
+    (void)pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the gate's to hold back */
+    const int rc = pthread_create(&thread, &small, end_with_launcher, root);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&small);
+    return rc ? bh_fail(err, BH_SYSTEM, "the warden: a thread: %s", strerrordesc_np(rc)) : BH_OK;
+}
+
 /* ---- where ---- */
 
-/* A duplicate is held for each file of the driver that a tenant has open. The journal is a large file, if an empty one. */
+/* What is meant for the command is not meant for who holds it. A duplicate is held for each file of the driver that a tenant
+ * has open; the journal is a large file, if an empty one; the time is that of all the lease's calls. */
 static void raise_limits(void)
 {
-    static const struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY};
-    struct rlimit files;
-    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &files);
-    }
-    (void)setrlimit(RLIMIT_FSIZE, &none);
+    bh_limits_raise();
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
@@ -208,17 +243,21 @@ static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct 
     /* Where a lease goes on it held already. */
     if (rc == BH_OK && !config->adopted)
         rc = bh_selftest(config->driver, version, err);
-    return rc < 0 ? rc : drop_rights(config->root, start.root_pid, config->adopted, err);
+    if (rc == BH_OK)
+        rc = drop_rights(config->root, &start, err);
+    if (rc == BH_OK && start.flags & BH_LEASE_ENDS_WITH_LAUNCHER)
+        rc = follow_launcher(&fds[BH_LEASE_ROOT], err);
+    return rc;
 }
 
 static int answer(int code, const char *text)
 {
-    struct bh_lease_answer a = {.code = code};
+    struct bh_lease_answer a = {.code = code, .uid = geteuid()};
     (void)snprintf(a.text, sizeof(a.text), "%s", text);
     return bh_fds_send(BH_LEASE_SOCKET, &a, sizeof(a), NULL, 0, NULL);
 }
 
-/* With a launcher that is gone the command goes too, and the lease will be over by itself. */
+/* A launcher that is gone is somebody else's matter here. */
 static void tell_ready(void *arg)
 {
     bool *told = arg;
@@ -237,7 +276,8 @@ static void report(int code, const struct bh_gate_stats *s, const char *text)
                                .denied = s->denied,
                                .checks = s->checks,
                                .killed = s->killed,
-                               .peak_bytes = s->peak_bytes};
+                               .peak_bytes = s->peak_bytes,
+                               .no_room = s->no_room};
     (void)snprintf(end.why_killed, sizeof(end.why_killed), "%s", s->why_killed);
     (void)snprintf(end.text, sizeof(end.text), "%s", text);
     (void)!bh_fds_send(BH_LEASE_SOCKET, &end, sizeof(end), NULL, 0, NULL);

@@ -102,6 +102,8 @@ static void pin(struct bh_proof *p, int fd, const struct bh_ledger_piece *piece)
 {
     uint32_t name;
     const uint32_t status = hold(p, fd, piece, &name);
+    if (status == RM_NOT_SUPPORTED)
+        p->cannot[piece->gpu] = true;
     if (is_nothing(status))
         return;
     charge(p, BH_PROOF_FRESH, name, piece->gpu, piece->client, piece->object);
@@ -126,6 +128,7 @@ static void pin_all(struct bh_proof *p, int fd)
 
 bool bh_proof_before(struct bh_proof *p, int fd, uint32_t client, uint32_t object)
 {
+    p->mark = p->fresh.n;
     p->pieces.n = 0;
     bh_ledger_pieces_below(p->ledger, client, object, &p->pieces);
     const bool one = p->pieces.n == 1 && p->pieces.at[0].object == object;
@@ -153,7 +156,7 @@ static void let_go(struct bh_proof *p, uint32_t client, const struct bh_proof_pi
 
 void bh_proof_cancel(struct bh_proof *p)
 {
-    while (p->fresh.n)
+    while (p->fresh.n > p->mark)
         let_go(p, BH_PROOF_FRESH, &p->fresh.at[--p->fresh.n]);
 }
 
@@ -254,6 +257,16 @@ static bool any_alone(const struct bh_proof *p, uint32_t gpu)
     return p->driver->held(p->self, gpu, &held) == BH_OK && held.alone > sum_on(&p->fresh, gpu);
 }
 
+/* True: it went. */
+static bool look_at(struct bh_proof *p, size_t i)
+{
+    if (!alone(p, &p->kept.at[i]))
+        return false;
+    let_go(p, BH_PROOF_KEPT, &p->kept.at[i]);
+    take_out(&p->kept, i);
+    return true;
+}
+
 void bh_proof_look_again(struct bh_proof *p)
 {
     if (p->kept.n == 0 || !any_alone(p, p->kept.at[p->next_look % p->kept.n].gpu)) {
@@ -262,11 +275,30 @@ void bh_proof_look_again(struct bh_proof *p)
     }
     for (size_t looks = p->kept.n < LOOKS ? p->kept.n : LOOKS; looks > 0; looks--) {
         p->next_look = p->next_look < p->kept.n ? p->next_look : 0;
-        if (alone(p, &p->kept.at[p->next_look])) {
-            let_go(p, BH_PROOF_KEPT, &p->kept.at[p->next_look]);
-            take_out(&p->kept, p->next_look);
-        } else {
+        if (!look_at(p, p->next_look))
             p->next_look++;
-        }
     }
+}
+
+void bh_proof_look_at_all(struct bh_proof *p, uint32_t gpu)
+{
+    for (size_t i = p->kept.n; i-- > 0 && any_alone(p, gpu);)
+        if (p->kept.at[i].gpu == gpu)
+            (void)look_at(p, i);
+}
+
+bool bh_proof_is_memory(struct bh_proof *p, int fd, const struct bh_ledger_piece *piece)
+{
+    struct bh_driver_held before, after;
+    uint32_t name;
+    if (p->driver->held(p->self, piece->gpu, &before) < 0 || hold(p, fd, piece, &name) != RM_OK)
+        return false;
+    const bool known = p->driver->held(p->self, piece->gpu, &after) == BH_OK;
+    (void)p->driver->let_go(p->self, name);
+    return known && after.alone + after.shared > before.alone + before.shared;
+}
+
+bool bh_proof_is_own(uint32_t client)
+{
+    return client == BH_PROOF_FRESH || client == BH_PROOF_KEPT;
 }

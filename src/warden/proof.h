@@ -39,6 +39,8 @@ struct bh_proof {
     size_t next_look;               /* in kept */
     struct bh_ledger_pieces pieces; /* room for the walk */
     struct bh_proof_pins fresh, kept;
+    size_t mark;                 /* of fresh: where the names for what is about to go begin */
+    bool cannot[BH_LEDGER_GPUS]; /* names cannot be had on this GPU: nothing is proved there */
 };
 
 void bh_proof_init(struct bh_proof *p, const struct bh_driver *driver, void *self, struct bh_ledger *ledger);
@@ -50,7 +52,7 @@ void bh_proof_adopt(struct bh_proof *p);
  * is one piece of memory, and nothing else. */
 bool bh_proof_before(struct bh_proof *p, int fd, uint32_t client, uint32_t object);
 void bh_proof_before_close(struct bh_proof *p, int fd, uint64_t file);
-/* It did not go after all: the names taken since the last settling are given up. */
+/* It did not go after all: the names taken for it are given up. */
 void bh_proof_cancel(struct bh_proof *p);
 /* Looks at what has gone since the last time; true: there was something. Cheap where there is nothing. */
 bool bh_proof_settle(struct bh_proof *p);
@@ -58,5 +60,11 @@ bool bh_proof_settle(struct bh_proof *p);
 bool bh_proof_is_due(const struct bh_proof *p);
 /* Has anybody let go of what was kept? A few are asked about each time: how many there are is a tenant's choice. */
 void bh_proof_look_again(struct bh_proof *p);
+/* The same of all on one GPU, before something is refused there. */
+void bh_proof_look_at_all(struct bh_proof *p, uint32_t gpu);
+/* Is this object of a client's video memory? */
+bool bh_proof_is_memory(struct bh_proof *p, int fd, const struct bh_ledger_piece *piece);
+/* Is it one of the two, which no tenant may use? */
+bool bh_proof_is_own(uint32_t client);
 
 #endif

@@ -200,11 +200,24 @@ static void add_slot(struct bh_remote *r, struct bh_remote_process *p, int fd, u
         r->hear.held(r->arg, p, fd, &r->files.at[file]);
 }
 
+/*
+ * Somebody who may have a file without ever having asked. Whoever is another user than those who did is none of the lease's: a
+ * tenant may send its files to anybody, and must not decide by that who is counted and ended with it. (What such a
+ * stranger keeps stays charged: warden/proof.h.)
+ */
+struct holder {
+    uint32_t pid;
+    uid_t uid;
+    uint64_t n_fds;
+};
+
 /* The file under fd of that process, where it is one of those from `from` on; it is then held for the process. */
-static bool holds(struct bh_remote *r, uint32_t pid, int fd, uint32_t from, uint32_t to)
+static bool holds(struct bh_remote *r, const struct holder *h, int fd, uint32_t from, uint32_t to)
 {
+    const uint32_t pid = h->pid;
     for (uint32_t i = from; i < to; i++) {
-        if (!r->files.at[i].id || !same_file((pid_t)pid, fd, r->self, r->files.at[i].fd))
+        if (!r->files.at[i].id || r->files.at[i].uid != h->uid ||
+            !same_file((pid_t)pid, fd, r->self, r->files.at[i].fd))
             continue;
         struct bh_remote_process *p = learn(r, pid);
         if (!p || has_slot(p, fd, i))
@@ -229,18 +242,18 @@ static bool next_number(DIR *folder, uint32_t *ret)
 }
 
 /* Its list of descriptors is for its own user alone; of somebody else's, each number that there can be is tried. */
-static size_t find_in(struct bh_remote *r, uint32_t pid, uint64_t n_fds, uint32_t from, uint32_t to)
+static size_t find_in(struct bh_remote *r, const struct holder *h, uint32_t from, uint32_t to)
 {
     char path[32];
     size_t found = 0;
     uint32_t fd;
-    (void)snprintf(path, sizeof(path), "/proc/%u/fd", pid);
+    (void)snprintf(path, sizeof(path), "/proc/%u/fd", h->pid);
     DIR *fds = opendir(path);
     if (!fds && errno == EACCES)
-        for (uint64_t i = 0; i < n_fds && i < INT32_MAX; i++)
-            found += holds(r, pid, (int)i, from, to);
+        for (uint64_t i = 0; i < h->n_fds && i < INT32_MAX; i++)
+            found += holds(r, h, (int)i, from, to);
     while (fds && next_number(fds, &fd))
-        found += holds(r, pid, (int)fd, from, to);
+        found += holds(r, h, (int)fd, from, to);
     if (fds)
         (void)closedir(fds);
     return found;
@@ -251,13 +264,16 @@ static size_t find_holders(struct bh_remote *r, uint32_t from, uint32_t to)
 {
     char text[STATUS_MAX];
     size_t found = 0;
-    uint32_t pid;
-    uint64_t filters, n_fds;
+    struct holder h;
+    uint64_t filters, uid;
     DIR *proc = opendir("/proc");
-    while (proc && next_number(proc, &pid))
-        if (read_status(pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
-            filters > r->filters && field(text, "\nFDSize:", 10, 0, &n_fds))
-            found += find_in(r, pid, n_fds, from, to);
+    while (proc && next_number(proc, &h.pid))
+        if (read_status(h.pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
+            filters > r->filters && field(text, "\nFDSize:", 10, 0, &h.n_fds) &&
+            field(text, "\nUid:", 10, 1, &uid)) {
+            h.uid = (uid_t)uid;
+            found += find_in(r, &h, from, to);
+        }
     if (proc)
         (void)closedir(proc);
     return found;
@@ -393,6 +409,7 @@ int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t ti
         return 0;
     }
     const uint32_t file = adopt(r, own, what, 0);
+    r->files.at[file].uid = p->uid;
     add_slot(r, p, fd, file);
     *ret = hold(r, file);
     return 0;
@@ -425,6 +442,7 @@ bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd,
     }
     const uint32_t file = adopt(r, f.fd, what, id);
     r->files.at[file].used = true; /* it may be */
+    r->files.at[file].uid = p->uid;
     add_slot(r, p, fd, file);
     return true;
 }

@@ -55,6 +55,7 @@ struct bh_remote_file {
     int fd;      /* the warden's duplicate */
     uint32_t index, refs;
     bool used; /* something was made on it */
+    uid_t uid; /* of the last process that asked for something on it */
     struct bh_driver_file what;
 };
 

@@ -46,6 +46,7 @@ struct page {
     uint32_t gpu;      /* on which memory could be had */
     uint32_t more;     /* status of what is past the cap */
     uint64_t given;    /* bytes of the first piece */
+    bool full;         /* so said every GPU that is not cut into instances */
     char trouble[256]; /* of the tenant: "" none */
     int gate_rc;
     char gate_trouble[256];
@@ -123,6 +124,7 @@ static void take_first(struct run *r, const struct bh_driver_files *files, const
                        struct bh_driver_rm_names *ret)
 {
     uint32_t status = RM_CARD_NOT_PRESENT;
+    bool full = false, odd = false;
     char said[32];
     for (uint32_t gpu = 0; gpu < n_gpus; gpu++) {
         if (!bh_driver_rm_names(self, gpu, ret))
@@ -131,8 +133,11 @@ static void take_first(struct run *r, const struct bh_driver_files *files, const
         status = take(files, ret, FIRST_MEMORY, &r->page->given);
         if (status == RM_OK)
             return;
+        full |= status == RM_NO_MEMORY;
+        odd |= status != RM_NO_MEMORY && status != RM_INVALID_STATE;
     }
-    if (status == RM_INVALID_STATE)
+    r->page->full = full && !odd;
+    if (status == RM_INVALID_STATE && !full && !odd)
         give_up(r->page, "every GPU is cut into MIG instances", "the gate was not tried in one");
     (void)snprintf(said, sizeof(said), "status 0x%x", status);
     give_up(r->page, "64 MiB of video memory below a cap of 96 MiB were refused", said);
@@ -225,6 +230,35 @@ static int start_gate(struct run *r, struct bh_err *err)
     return BH_OK;
 }
 
+/* Waits for the end of a child; false: it does not come. */
+static bool await_end(pid_t *pid)
+{
+    struct pollfd at = {.fd = (int)syscall(SYS_pidfd_open, *pid, 0), .events = POLLIN};
+    const bool ended = at.fd >= 0 && poll(&at, 1, PATIENCE_MS) == 1 && waitpid(*pid, NULL, 0) == *pid;
+    if (at.fd >= 0)
+        close(at.fd);
+    if (ended)
+        *pid = 0;
+    return ended;
+}
+
+/* The tenant is gone before its time. What it met may be no more than a gate that gave up: then the gate knows why. */
+static int why_it_failed(struct run *r, struct bh_err *err)
+{
+    struct page *p = r->page;
+    const bool gate_ended = r->gate > 0 && await_end(&r->tenant) && await_end(&r->gate);
+    p->trouble[sizeof(p->trouble) - 1] = p->gate_trouble[sizeof(p->gate_trouble) - 1] = '\0';
+    if (gate_ended && p->gate_rc < 0)
+        return bh_fail(err, BH_REFUSED, "%s", p->gate_trouble);
+    /* The neighbours have all of it: that says nothing of the gate, unless it was the gate that refused. */
+    if (gate_ended && p->full && p->stats.refused_memory == 0)
+        return bh_fail(err, BH_BUSY,
+                       "every GPU is full, so that the gate cannot be tried: it takes 64 MiB once, before "
+                       "the first command after a boot; try again when somebody has ended");
+    return bh_fail(err, BH_REFUSED, "%s",
+                   p->trouble[0] ? p->trouble : "the process that makes it was killed");
+}
+
 static int await_step(struct run *r, enum step step, struct bh_err *err)
 {
     struct pollfd at = {.fd = r->from_tenant[0], .events = POLLIN};
@@ -232,11 +266,8 @@ static int await_step(struct run *r, enum step step, struct bh_err *err)
     const int n = poll(&at, 1, PATIENCE_MS);
     if (n > 0 && read(r->from_tenant[0], &byte, 1) == 1 && byte == (char)step)
         return BH_OK;
-    r->page->trouble[sizeof(r->page->trouble) - 1] = '\0';
-    return bh_fail(err, BH_REFUSED, "%s",
-                   n == 0                ? "the driver did not answer for 30 seconds"
-                   : r->page->trouble[0] ? r->page->trouble
-                                         : "the process that makes it was killed");
+    return n == 0 ? bh_fail(err, BH_REFUSED, "the driver did not answer for 30 seconds")
+                  : why_it_failed(r, err);
 }
 
 static int count(struct run *r, enum step step, struct bh_err *err)
@@ -263,18 +294,6 @@ static int walk(struct run *r, struct bh_err *err)
             rc = fail_errno(err, "the tenant");
     }
     return rc;
-}
-
-/* Waits for the end of a child; false: it does not come. */
-static bool await_end(pid_t *pid)
-{
-    struct pollfd at = {.fd = (int)syscall(SYS_pidfd_open, *pid, 0), .events = POLLIN};
-    const bool ended = at.fd >= 0 && poll(&at, 1, PATIENCE_MS) == 1 && waitpid(*pid, NULL, 0) == *pid;
-    if (at.fd >= 0)
-        close(at.fd);
-    if (ended)
-        *pid = 0;
-    return ended;
 }
 
 /* The tenant first: its filter goes when it has been waited for, and with the filter the gate ends. */

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 256 };
+enum { LINE_MAX_BYTES = 256, FOLDER_MODE = 0755 };
 static const char name[] = "selftest";
 
 /* What must stand there, with its newline; false: this boot cannot be told from another. */
@@ -47,10 +47,12 @@ static int open_folder(const struct bh_driver *driver, bool make)
     const char *folder = secure_getenv("BULKHEAD_RUN_DIR");
     if (!folder || !*folder)
         folder = driver == &bh_driver_nvidia ? "/run/bulkhead" : NULL;
-    if (!folder || (make && mkdir(folder, S_IRWXU) < 0 && errno != EEXIST))
+    const bool made = folder && make && mkdir(folder, S_IRWXU) == 0;
+    if (!folder || (make && !made && errno != EEXIST))
         return -1;
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && is_ours(fd, S_IFDIR))
+    /* Others pass through it: sockets of ours are there. */
+    if (fd >= 0 && is_ours(fd, S_IFDIR) && (!made || fchmod(fd, FOLDER_MODE) == 0))
         return fd;
     if (fd >= 0)
         close(fd);

@@ -163,8 +163,10 @@ TEST(a_node_that_fails_is_no_promise)
     if (!may_hold_a_gate())
         return;
     sim_begin();
+    /* a card that the neighbours have filled says nothing of the gate */
     full.ioctl = ioctl_full;
-    refused(&full, "64 MiB of video memory below a cap of 96 MiB were refused: status 0x51");
+    CHECK_EQ(bh_selftest_now(&full, version, &err), BH_BUSY);
+    CHECK(strstr(err.msg, "every GPU is full") != NULL && !strstr(err.msg, "no memory cap can be promised"));
     CHECK_EQ(order(BH_SIM_OP_BREAK, 0, "calls fail 51 every 1"), 0);
     CHECK_EQ(bh_selftest_now(&bh_driver_simulated, version, &err), BH_SYSTEM);
     CHECK(strstr(err.msg, "status 0x51") != NULL);
@@ -187,7 +189,7 @@ TEST(once_it_held_it_is_not_done_again)
     CHECK(!bh_selftest_remembered(&bh_driver_simulated, version));
     CHECK_EQ(bh_selftest(&bh_driver_simulated, version, &err), BH_OK);
     CHECK(sim_end());
-    CHECK(stat(run_dir, &st) == 0 && (st.st_mode & 07777) == 0700);
+    CHECK(stat(run_dir, &st) == 0 && (st.st_mode & 07777) == 0755);
     CHECK(stat(memo(), &st) == 0 && (st.st_mode & 07777) == 0600);
     /* with no silicon at all it still says so: nothing was tried */
     const double begun = now();

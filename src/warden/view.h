@@ -14,6 +14,9 @@
  * be mapped by a program written for that; it shows the card's free memory at all times, and load while anybody asks for
  * it to be kept up to date. Files below /proc and /sys are not looked at. How long things take tells of neighbours too.
  * So this is for programs that ask in the plain way, which is all of the vendor's.
+ *
+ * A tenant in a pid namespace of its own (every container) is told of no processes at all, not even of its own: their
+ * numbers there are the driver's to know, and it does not translate all that it tells.
  */
 #ifndef BH_WARDEN_VIEW_H
 #define BH_WARDEN_VIEW_H

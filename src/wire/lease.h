@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-    BH_LEASE_VERSION = 2,
+    BH_LEASE_VERSION = 3,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
@@ -32,17 +32,25 @@ enum bh_lease_view {
     BH_VIEW_PRIVATE, /* also nothing that tells of a neighbour's load: utilisation, power, clocks, temperature */
 };
 
+enum bh_lease_flags {
+    BH_LEASE_ENDS_WITH_LAUNCHER = 1, /* the root is ended when the launcher is gone before it */
+};
+
 struct bh_lease_start {
     uint32_t version, root_pid;
     uint64_t cap_bytes; /* for each GPU */
     uint32_t tick_ms;   /* 0: the gate's own */
     uint32_t view;      /* enum bh_lease_view */
     uint32_t adopted;   /* 1: another warden served this lease before, the journal says how far it came */
+    uint32_t flags;     /* enum bh_lease_flags */
+    uint32_t
+        uid; /* adopted: the user that the first warden was; a tenant may have become another one since */
     uint32_t zero;
 };
 
 struct bh_lease_answer {
     int32_t code; /* 0: ready; else an enum bh_code, and the text says why */
+    uint32_t uid; /* the warden's */
     char text[BH_LEASE_TEXT];
 };
 
@@ -50,6 +58,7 @@ struct bh_lease_end {
     int32_t code; /* 0: the lease is over; else the gate could not go on, and the text says why */
     uint32_t zero;
     uint64_t seen, emulated, continued, refused_memory, denied, checks, killed, peak_bytes;
+    uint64_t no_room;     /* calls that failed because the warden could open no more files */
     char why_killed[160]; /* "": nobody was */
     char text[BH_LEASE_TEXT];
 };

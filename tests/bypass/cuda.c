@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -19,16 +20,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CALLS(X)                                                                       \
-    X(cuInit)                                                                          \
-    X(cuDeviceGet)                                                                     \
-    X(cuDevicePrimaryCtxRetain)                                                        \
-    X(cuCtxSetCurrent)                                                                 \
-    X(cuMemAlloc_v2)                                                                   \
-    X(cuMemAllocManaged)                                                               \
-    X(cuMemPrefetchAsync_v2)                                                           \
-    X(cuCtxSynchronize) X(cuMemCreate) X(cuMemRelease) X(cuMemExportToShareableHandle) \
-        X(cuDeviceGetAttribute)
+#define CALLS(X)                \
+    X(cuInit)                   \
+    X(cuDeviceGet)              \
+    X(cuDevicePrimaryCtxRetain) \
+    X(cuCtxSetCurrent)          \
+    X(cuMemAlloc_v2)            \
+    X(cuMemAllocManaged)        \
+    X(cuMemPrefetchAsync_v2)    \
+    X(cuCtxSynchronize) X(cuMemCreate) X(cuMemRelease) X(cuMemExportToShareableHandle) X(cuDeviceGetAttribute)
 
 static struct {
 #define MEMBER(name) __typeof__(name) *name;

@@ -162,19 +162,18 @@ def test_memory_of_two_processes_counts_once():
         empty(env)
 
 
-def test_what_one_lease_lends_counts_with_the_lender():
+def test_memory_is_lent_within_a_lease_and_not_to_another():
     with node('h100x8') as env:
         p = start(env, *QUIET, TENANT, 'share', '6GiB', options=['--stats'])
         word, handle = p.stdout.readline().decode().split()
         same(word, 'shared')
-        # 6 GiB are open in the second lease, and it has all of its own 10 GiB besides
         r = gated(env, *QUIET, TENANT, 'borrow', handle, 'plain', options=['--stats'])
-        same((r.rc, lines(r.out)['found']), (0, 'yes'), repr(r))
-        same(filled(r, 10 * GIB), 9 * GIB)
+        assert r.rc > 0 and 'found' not in r.out, repr(r)
+        has(r.err, 'cuIpcOpenMemHandle')
         has(r.err, '0 killed')
         rc, out, err = finish(p, b'')
-        same((rc, lines(out)['answer']), (0, 'yes'), err)
-        has(err, '0 refused for memory')
+        same((rc, lines(out)['answer']), (0, 'no'), err)
+        has(err, '0 killed')
         # in one lease it counts once, and it counts: 3 GiB are left beside it and two contexts
         script = (f'mkfifo hold; {TENANT} share 6GiB < hold > said & exec 5> hold; '
                   f'until read -r word handle < said; do sleep 0.01; done; {TENANT} borrow $handle plain; exec 5>&-; wait')

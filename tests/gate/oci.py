@@ -32,9 +32,9 @@ SHARED = ('usr', 'bin', 'lib', 'lib64')  # of this machine, to read only: the co
 class Adopt:
     """bulkhead adopt, running; its lines as they come."""
 
-    def __init__(self, env, *options, memory='10GiB', path='s', view='card'):
+    def __init__(self, env, *options, memory='10GiB', path='s', view='card', limit=0):
         self.path = os.path.abspath(path)
-        self.process = subprocess.Popen([BIN, 'adopt', '--memory', memory, '--socket', self.path, '--view', view, *options],
+        self.process = subprocess.Popen([*(('sh', '-c', f'ulimit -Sn {limit}; exec "$@"', 'sh') if limit else ()), BIN, 'adopt', '--memory', memory, '--socket', self.path, '--view', view, *options],
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         env=environment(**env))
         self.lines = []
@@ -497,9 +497,90 @@ c.prctl(38, 1, 0, 0, 0)
 fd = c.syscall(317, 1, 8, ctypes.byref(Program(1, ctypes.addressof(allow))))
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
-s.sendmsg([sys.argv[2].replace('PID', str(os.getpid())).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
+s.sendmsg([sys.argv[2].replace('"PID"', str(os.getpid())).encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [fd]))])
 s.recv(1)
+os.close(fd)
+if len(sys.argv) > 3 and os.fork() == 0: # somebody who outlives it
+    os.write(1, b'%d\\n' % os.getpid())
+    sys.stdin.read()
+elif len(sys.argv) > 3:
+    sys.stdin.readline()
 '''
+
+
+class Listener:
+    """A process with a filter and nothing more, sent as a runtime would; and a child of it."""
+
+    def __init__(self, path, name, status='creating', metadata='bulkhead 1', **more):
+        text = json.dumps({'fds': ['seccompFd'], 'pid': 'PID', 'metadata': metadata,
+                           'state': {'id': name, 'status': status, **more}})
+        self.process = subprocess.Popen([sys.executable, '-c', LISTENER, path, text, 'stay'], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=environment())
+        self.child = int(self.process.stdout.readline())
+
+    def end_first(self):
+        """The first process; its child stays."""
+        self.process.stdin.write(b'\n')
+        self.process.stdin.flush()
+        self.process.wait(timeout=60)
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+
+
+@contextlib.contextmanager
+def listener(*args, **kw):
+    p = Listener(*args, **kw)
+    try:
+        yield p
+    finally:
+        p.end()
+
+
+def test_a_name_that_is_used_again():
+    """Something of the old container is left when the new one is joined."""
+    with node() as env, adopting(env) as a:
+        with listener(a.path, 'web') as old:
+            first = a.expect('held at')
+            old.end_first()
+            with listener(a.path, 'web') as new:
+                has(a.expect('held at'), f'web pid {new.process.pid}:')
+                with listener(a.path, 'web', 'running'):
+                    line = a.expect('web pid')
+                    has(line, 'joined the container; it gets no GPU memory')
+                    has(line, f'pid {new.process.pid}:')
+                    assert line.split(':')[0] != first.split(':')[0]
+                # with two of them, the later one is meant
+                with listener(a.path, 'web') as newer:
+                    a.expect('held at')
+                    with listener(a.path, 'web', 'running'):
+                        has(a.expect('joined'), f'pid {newer.process.pid}:')
+
+
+def test_nobody_writes_lines_but_adopt():
+    with node() as env:
+        with adopting(env) as a, listener(a.path, 'x', metadata='y\x1b[2J\x07\nprod-7 pid 1: held at 10 GiB of each GPU'):
+            has(a.expect('not held'), '\\x1b[2J\\x07\\x0aprod-7 pid 1: held at')
+        same([line for line in a.lines if line.startswith('prod-7') or not line.isprintable()], [])
+        # nor at the end
+        a = Adopt(env, '--once')
+        with listener(a.path, 'x', metadata='y\x1b[2J\n'):
+            a.expect('not held')
+            same(a.process.wait(timeout=60), 1)
+        err = a.end()[1]
+        assert err.count('\n') == 1 and err.rstrip('\n').isprintable(), err
+
+
+def test_files_for_many_containers():
+    """The shell's soft limit is not for adopt."""
+    with node() as env:
+        with adopting(env, limit=40) as a, contextlib.ExitStack() as stack:
+            for i in range(20):
+                stack.enter_context(listener(a.path, f'c{i}'))
+                has(a.expect('pid'), 'held at')
+            same(len(a.wardens()), 20)
 
 
 def open_files(pid):
@@ -564,10 +645,14 @@ def test_garbage_is_refused():
 def test_many_who_say_nothing():
     with node() as env, adopting(env) as a:
         with contextlib.ExitStack() as stack:
-            for _ in range(60):
-                stack.enter_context(connected(a.path))
+            idle = [stack.enter_context(connected(a.path)) for _ in range(60)]
             c = Container(runtimes()[0], 'patient', env, 'true', seccomp=profile())
             same(c.finish()[0], 0)
+            # the next one comes at once: the longest waiting has gone for it, not after his time
+            has(a.expect('a message was refused'), 'user 0 has 16 more on the way')
+            same(idle[0].recv(1), b'')
+            for line in a.lines:
+                assert 'not whole after' not in line, a.lines
             a.expect('patient pid')
 
 

@@ -15,8 +15,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from run import (GIB, QUIET, TENANT, children, comm, finish, gated, gone, lines, node, start,  # noqa: E402
-                 state, tap, until)
+from run import (GIB, NOBODY, QUIET, TENANT, children, comm, finish, gated, gone, lines, node, start,  # noqa: E402
+                 state, status_field, tap, until)
 from tap import has, same  # noqa: E402
 
 SUCCESSORS = 3  # the launcher starts so many within ten seconds
@@ -107,6 +107,24 @@ def test_what_was_held_stays_charged():
         # two contexts and 5 GiB are taken: 3 GiB fit whole
         same(int(lines(out)['got']), 3 * GIB, out)
         has(lines(out)['error'], 'CUDA_ERROR_OUT_OF_MEMORY')
+
+
+def test_a_tenant_may_not_stop_who_took_over():
+    """It laid root down after its first warden had started; the second one must not be its user's either."""
+    with node() as env:
+        script = 'echo ready; while read -r it; do kill -STOP $it 2>/dev/null; echo $?; done'
+        p = start(env, 'setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups', 'sh', '-c', script)
+        same(p.stdout.readline(), b'ready\n')
+        last = 0
+        for _ in range(SUCCESSORS):
+            w = next(w for w in wardens(p.pid) if w != last)
+            same(status_field(w, 'Uid'), '0')
+            p.stdin.write(b'%d\n' % w)
+            p.stdin.flush()
+            same(p.stdout.readline(), b'1\n', 'the tenant stopped its warden')
+            last = kill_warden(p, last)
+            has(p.stderr.readline().decode(), 'took over')
+        same(finish(p)[0], 0)
 
 
 def told(out):

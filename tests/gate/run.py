@@ -233,13 +233,85 @@ def test_signals_are_sent_on():
 
 def test_who_kills_the_launcher_kills_the_command():
     with node() as env:
-        p = start(env, 'sh', '-c', 'echo $$; exec sleep 1000')
-        command = int(p.stdout.readline())
-        warden = warden_of(p.pid)
-        p.kill()
-        p.communicate(timeout=60)
-        gone(command)
-        gone(warden)
+        # also where the kernel has forgotten it: after a change of user
+        for who in ((), ('setpriv', f'--reuid={NOBODY}', f'--regid={NOBODY}', '--clear-groups')):
+            p = start(env, *who, 'sh', '-c', 'echo $$; exec sleep 1000')
+            command = int(p.stdout.readline())
+            warden = warden_of(p.pid)
+            p.kill()
+            p.communicate(timeout=60)
+            gone(command)
+            gone(warden)
+
+
+def test_what_the_command_closes_is_closed():
+    with node() as env:
+        # for who reads from it, and for who writes to it
+        p = start(env, 'sh', '-c', 'exec >&- <&-; exec sleep 30')
+        same((p.stdout.read(), p.poll()), (b'', None), 'it was closed before the end')
+        try:
+            p.stdin.write(b'x' * (1 << 20))  # more than fits
+            raise AssertionError('somebody still has it open')
+        except BrokenPipeError:
+            p.stdin = None
+        p.terminate()
+        same(p.wait(timeout=60), -signal.SIGTERM)
+        same(p.stderr.read(), b'')
+        p.stdout.close()
+        p.stderr.close()
+        # and a lock that it inherited and gave up
+        with open('lock', 'w', encoding='ascii') as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            p = start(env, 'sh', '-c', f'exec {f.fileno()}>&-; echo closed; exec sleep 1000', pass_fds=[f.fileno()])
+            same(p.stdout.readline(), b'closed\n')
+        with open('lock', 'r+', encoding='ascii') as f:
+            until(lambda: locked(f))
+        p.terminate()
+        same(finish(p)[0], -signal.SIGTERM)
+
+
+def locked(f):
+    try:
+        fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
+def test_a_pipe_that_was_ignored_is_ignored():
+    with node() as env:
+        for trap, bit in (('', 0), ("trap '' PIPE; ", 1 << signal.SIGPIPE - 1)):
+            r = bulkhead('run', '--memory', '1GiB', '--', 'grep', 'SigIgn', '/proc/self/status', **env,
+                         prefix=('sh', '-c', f'{trap}exec "$@"', 'sh'))
+            same(int(r.out.split()[1], 16) & 1 << signal.SIGPIPE - 1, bit, repr(r))
+
+
+def test_limits_are_the_commands():
+    """Those of the shell are not for the warden, which serves every process of the command."""
+    with node() as env:
+        for words, name in (('-Sn 64', 'Max open files'), ('-St 1000', 'Max cpu time'), ('-Sv 99999999999', 'Max address space'),
+                            ('-Sf 4096', 'Max file size')):
+            p = subprocess.Popen(['sh', '-c', f'ulimit {words}; exec "$@"', 'sh', BIN, 'run', '-m', '1GiB', '--', 'sh', '-c',
+                                  'echo ready; read -r x'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 env=environment(**env))
+            same(p.stdout.readline(), b'ready\n', words)
+            both = [re.search(rf'^{name} +(\S+) +(\S+)', pathlib.Path(f'/proc/{pid}/limits').read_text(), re.M).groups()
+                    for pid in (p.pid, warden_of(p.pid))]
+            assert both[0][0] != both[0][1], (words, both)
+            same(both[1][0], both[1][1], words)
+            same(finish(p, b'\n'), (0, '', ''))
+
+
+def test_a_warden_without_room_says_so():
+    with node() as env:
+        hold = f'{" ".join(QUIET)} {TENANT} hold 100MiB 1000'
+        script = f'for i in 1 2 3 4 5 6 7 8 9 10 11 12; do ({hold} >/dev/null 2>&1; echo over) & done; read -r x; kill 0'
+        p = subprocess.Popen(['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh', BIN, 'run', '-m', '20GiB', '--stats', '--', 'setsid', '-w',
+                              'sh', '-c', script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=environment(**env))
+        same(p.stdout.readline(), b'over\n')
+        _, _, err = finish(p, b'\n')
+        assert re.search(r'^bulkhead: \d+ calls failed because the warden could open no more files: .*ulimit -Hn', err, re.M), err
 
 
 def test_what_outlives_the_command_stays_gated():
@@ -333,15 +405,21 @@ def test_the_warden_is_small_and_has_few_rights():
 
 # ---- a terminal ----
 
-def shell(argv, env, say):
-    """A session leader as a shell is one: runs argv as its foreground job, tells how it stops and ends, and wakes it."""
+def shell(argv, env, say, background):
+    """A session leader as a shell is one: runs argv as its foreground job, tells how it stops and ends, and wakes it.
+    background: it comes to the foreground when its command has been stopped."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
     if job == 0:
         os.setpgid(0, 0)
-        os.tcsetpgrp(0, os.getpgrp())
+        if not background:
+            os.tcsetpgrp(0, os.getpgrp())
         signal.signal(signal.SIGTTOU, signal.SIG_DFL)
         os.execvpe(argv[0], argv, env)
+    if background:
+        until(lambda: 'T' in [state(c) for c in children(job)])
+        os.tcsetpgrp(0, job)
+        os.write(say, b'in front\n')
     while True:
         _, status = os.waitpid(job, os.WUNTRACED)
         if os.WIFSTOPPED(status):
@@ -356,7 +434,8 @@ def shell(argv, env, say):
 
 
 class Terminal:
-    def __init__(self, env, *command):
+    def __init__(self, env, *command, leads=False, background=False):
+        """leads: with no shell in between."""
         try:
             os.close(os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY))
         except OSError as e:
@@ -365,7 +444,10 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
-                shell([BIN, 'run', '--memory', '1GiB', '--', *command], environment(**env), say)
+                argv = [BIN, 'run', '--memory', '1GiB', '--', *command]
+                if leads:
+                    os.execvpe(argv[0], argv, environment(**env))
+                shell(argv, environment(**env), say, background)
             finally:
                 os._exit(99)
         os.close(say)
@@ -391,8 +473,8 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def terminal(env, *command):
-    t = Terminal(env, *command)
+def terminal(env, *command, **kw):
+    t = Terminal(env, *command, **kw)
     try:
         yield t
     finally:
@@ -437,6 +519,18 @@ def test_job_control():
             same(t.shell.readline(), b'stopped\n')
             t.expect('again')
             same(t.shell.readline(), b'ended 4\n')
+        # whichever signal it stops itself with
+        with terminal(env, 'sh', '-c', 'echo ready; kill -STOP $$; echo again; exit 5') as t:
+            same(t.shell.readline(), b'stopped\n')
+            t.expect('again')
+            same(t.shell.readline(), b'ended 5\n')
+        # and where nobody at the terminal saw it stop: it does not hear Ctrl-Z, and the shell must not wait for ever
+        with terminal(env, 'sh', '-c', 'kill -STOP $$; echo again; exit 6', background=True) as t:
+            same(t.shell.readline(), b'in front\n')
+            t.type(b'\x1a')
+            same(t.shell.readline(), b'stopped\n')
+            t.expect('again')
+            same(t.shell.readline(), b'ended 6\n')
 
 
 def test_a_terminal_that_goes_away():
@@ -448,6 +542,14 @@ def test_a_terminal_that_goes_away():
         os.close(t.fd)
         gone(sleeper)
         os.waitpid(t.pid, 0)
+        t.shell.close()
+        # with no shell in between it is told to the leader alone, which is bulkhead run (ssh -t, a container's terminal)
+        t = Terminal(env, 'sh', '-c', 'exec sleep 1000', leads=True)
+        until(lambda: 'sleep' in [comm(c) for c in children(t.pid)])
+        sleeper = next(c for c in children(t.pid) if comm(c) == 'sleep')
+        os.close(t.fd)
+        gone(sleeper)
+        same(os.waitstatus_to_exitcode(os.waitpid(t.pid, 0)[1]), -signal.SIGHUP)
         t.shell.close()
 
 

@@ -112,6 +112,15 @@ def test_two_leases_do_not_see_each_other():
             assert c['freeBytes'] >= 130 * GIB - EACH, c
 
 
+def test_in_a_pid_namespace_nobody_is_shown():
+    """As in a container. What the driver would tell there of processes is not all translated."""
+    with node() as env, holding(env, '5GiB'):
+        for view in ('slice', 'private'):
+            c = card(inside(env, view, 'unshare -p -f $gpus'))
+            is_consistent(c, 10 * GIB)
+            assert not c['processes'], (view, c['processes'])
+
+
 def test_processes_of_one_tenant_agree():
     with node() as env:
         hold = ' '.join(f'mkfifo f{i}; $tenant hold 1GiB >f{i} & p{i}=$!; read -r word <f{i};' for i in range(4))
