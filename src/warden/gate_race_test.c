@@ -156,7 +156,7 @@ static void everything_changes(void)
     }
     for (size_t i = 0; i < CALLERS; i++)
         HOLDS(pthread_join(asking[i], NULL) == 0);
-    shared->number[OVER] = 1;
+    __atomic_store_n(&shared->number[OVER], 1, __ATOMIC_SEQ_CST);
     for (size_t i = 0; i < CALLERS; i++)
         HOLDS(pthread_join(flipping[i], NULL) == 0);
     HOLDS(pthread_join(files, NULL) == 0);

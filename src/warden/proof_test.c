@@ -140,7 +140,7 @@ static void *revoke_all(void *arg)
     const int *fd = arg;
     struct rm_share s = {
         .client = T_CLIENT, .object = T_CLIENT, .type = RM_SHARE_CLIENT, .action = RM_SHARE_REVOKE};
-    while (shared->number[0] == 0)
+    while (__atomic_load_n(&shared->number[0], __ATOMIC_SEQ_CST) == 0)
         (void)bh_sim_ioctl(*fd, RM_IOC(RM_SHARE, sizeof(s)), &s);
     return NULL;
 }
@@ -154,7 +154,7 @@ static void take_the_right_back(void)
     HOLDS(pthread_create(&thread, NULL, revoke_all, &fd) == 0);
     HOLDS(tenant_free(fd, T_CLIENT, T_MEM) == RM_OK);
     HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 1, MORE) == RM_NO_MEMORY);
-    shared->number[0] = 1;
+    __atomic_store_n(&shared->number[0], 1, __ATOMIC_SEQ_CST);
     HOLDS(pthread_join(thread, NULL) == 0);
 }
 
