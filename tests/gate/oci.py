@@ -488,7 +488,7 @@ def send(path, data, fds=(), close=True):
 
 
 LISTENER = '''
-import ctypes, os, struct, sys, socket, array
+import ctypes, os, select, struct, sys, socket, array
 c = ctypes.CDLL(None, use_errno=True)
 class Program(ctypes.Structure):
     _fields_ = [('n', ctypes.c_ushort), ('at', ctypes.c_void_p)]
@@ -502,7 +502,9 @@ s.recv(1)
 os.close(fd)
 if len(sys.argv) > 3 and os.fork() == 0: # somebody who outlives it
     os.write(1, b'%d\\n' % os.getpid())
-    sys.stdin.read()
+    end = select.poll()
+    end.register(0, 0) # its end alone: what is written there is the first one's to read
+    end.poll()
 elif len(sys.argv) > 3:
     sys.stdin.readline()
 '''
