@@ -3,7 +3,7 @@
 #include "gpu/nvml_fixture.h"
 
 static struct bh_nvml_fixture f;
-static char root[] = "/tmp/bh-nvml-XXXXXX";
+static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
 
 TEST(one_gpu_in_full)
 {

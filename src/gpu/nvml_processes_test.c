@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static struct bh_nvml_fixture f;
-static char root[] = "/tmp/bh-nvml-XXXXXX";
+static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
 
 /* Three entries, each of a size of its own: the pids decide. */
 TEST(entries_of_every_size_are_read)

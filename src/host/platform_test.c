@@ -11,7 +11,7 @@
 #define EFI "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define BUS "/sys/devices/pci0000:17/0000:17:01.0"
 static const char *const gpu[] = {"0000:18:00.0"};
-static char root[] = "/tmp/bh-platform-XXXXXX";
+static char root[] = P_tmpdir "/bh-platform-XXXXXX";
 static struct bh_platform p;
 
 /* The folders of a path below the root. */

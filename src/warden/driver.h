@@ -26,7 +26,7 @@ struct bh_driver {
     struct bh_driver_file (*identify)(int fd);
     /* Issues it as this process: pointers in arg are the warden's own. 0, or -1 and errno. */
     int (*ioctl)(int fd, uint32_t cmd, void *arg);
-    /* The driver's own count of video memory of these processes on each GPU (bytes[gpu]); n_pids up to 4096. */
+    /* The driver's own count of video memory of these processes on each GPU (bytes[gpu]). */
     int (*count)(void *self, const uint32_t *pids, size_t n_pids, uint64_t *bytes, size_t n_gpus,
                  struct bh_err *err);
     /* Managed memory a process has mapped, which no count shows. files: its open files of that kind, as duplicates.

@@ -20,41 +20,16 @@
 #include <unistd.h>
 
 enum {
-    CARDS = 32,
-    CTRL_PROBED_IDS = 0x214,
-    CTRL_ATTACH_IDS = 0x215,
-    CTRL_ID_INFO = 0x205,
     FIRST_DEVICE = 0x0b000001, /* names of our own objects; the client's is given by the driver */
     FIRST_SUBDEVICE = 0x0b000101,
 };
 static const uint32_t no_card = UINT32_MAX;
 
-struct probed_ids {
-    uint32_t ids[CARDS], excluded[CARDS], rest[CARDS];
-};
-struct attach_ids {
-    uint32_t ids[CARDS], failed;
-};
-struct id_info {
-    uint32_t id, flags, device, subdevice, rest[4];
-};
-struct card { /* of RM_CARD_INFO */
-    uint8_t head[16];
-    uint32_t id;
-    uint8_t mid[36];
-    uint32_t minor;
-    uint8_t tail[12];
-};
-_Static_assert(sizeof(struct probed_ids) == 384, "probed_ids has another size");
-_Static_assert(sizeof(struct attach_ids) == 132, "attach_ids has another size");
-_Static_assert(sizeof(struct id_info) == 32, "id_info has another size");
-_Static_assert(sizeof(struct card) == 72 && offsetof(struct card, minor) == 56, "card is laid out otherwise");
-
 struct counter {
     struct bh_driver_files files;
     int ctl;
-    int cards[CARDS]; /* open files, by number of the GPU; -1: there is none */
-    uint32_t minors[CARDS];
+    int cards[RM_CARDS]; /* open files, by number of the GPU; -1: there is none */
+    uint32_t minors[RM_CARDS];
     uint32_t client;
     size_t n_gpus; /* the highest number, and one */
     struct rm_pid_info info;
@@ -111,21 +86,21 @@ static int open_card(struct counter *c, uint32_t gpu, uint32_t minor, struct bh_
 
 static int add_gpu(struct counter *c, uint32_t id, uint32_t minor, struct bh_err *err)
 {
-    struct id_info info = {.id = id};
-    struct attach_ids attach;
+    struct rm_id_info info = {.id = id};
+    struct rm_attach_ids attach;
     struct rm_device_params device = {0};
     uint32_t number = 0;
-    int rc = control(c, c->client, CTRL_ID_INFO, &info, sizeof(info));
+    int rc = control(c, c->client, RM_CTRL_ID_INFO, &info, sizeof(info));
     if (rc != RM_OK)
         return failed(rc, "which number a card has", err);
-    if (info.device >= CARDS || c->cards[info.device] >= 0)
+    if (info.device >= RM_CARDS || c->cards[info.device] >= 0)
         return failed(RM_INVALID_DEVICE, "a card's number", err);
     rc = open_card(c, info.device, minor, err);
     if (rc < 0 || c->cards[info.device] < 0)
         return rc;
     memset(&attach, 0xff, sizeof(attach));
     attach.ids[0] = id;
-    rc = control(c, c->client, CTRL_ATTACH_IDS, &attach, sizeof(attach));
+    rc = control(c, c->client, RM_CTRL_ATTACH_IDS, &attach, sizeof(attach));
     if (rc != RM_OK)
         return failed(rc, "attaching a card", err);
     uint32_t object = FIRST_DEVICE + info.device, below = FIRST_SUBDEVICE + info.device;
@@ -142,19 +117,19 @@ static int add_gpu(struct counter *c, uint32_t id, uint32_t minor, struct bh_err
 
 static int add_gpus(struct counter *c, struct bh_err *err)
 {
-    struct card cards[CARDS];
-    struct probed_ids probed;
+    struct rm_card cards[RM_CARDS];
+    struct rm_probed_ids probed;
     memset(cards, 0, sizeof(cards));
     memset(&probed, 0xff, sizeof(probed));
     if (c->files.ioctl(c->ctl, RM_IOC(RM_CARD_INFO, sizeof(cards)), cards) < 0)
         return failed(-errno, "which cards there are", err);
-    int rc = control(c, c->client, CTRL_PROBED_IDS, &probed, sizeof(probed));
+    int rc = control(c, c->client, RM_CTRL_PROBED_IDS, &probed, sizeof(probed));
     if (rc != RM_OK)
         return failed(rc, "which cards were found", err);
     rc = BH_OK;
-    for (size_t i = 0; i < CARDS && rc == BH_OK; i++)
-        for (size_t k = 0; probed.ids[i] != no_card && k < CARDS && rc == BH_OK; k++)
-            if (cards[k].head[0] && cards[k].id == probed.ids[i])
+    for (size_t i = 0; i < RM_CARDS && rc == BH_OK; i++)
+        for (size_t k = 0; probed.ids[i] != no_card && k < RM_CARDS && rc == BH_OK; k++)
+            if (cards[k].valid && cards[k].id == probed.ids[i])
                 rc = add_gpu(c, probed.ids[i], cards[k].minor, err);
     if (rc == BH_OK && c->n_gpus == 0)
         rc = bh_fail(err, BH_NOT_FOUND,
@@ -167,7 +142,7 @@ int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size
 {
     struct counter *c = bh_alloc(1, sizeof(*c));
     c->files = *files;
-    for (size_t i = 0; i < CARDS; i++)
+    for (size_t i = 0; i < RM_CARDS; i++)
         c->cards[i] = -1;
     c->ctl = files->open("/dev/nvidiactl");
     int rc = c->ctl < 0 ? failed(-errno, "/dev/nvidiactl", err) : BH_OK;
@@ -188,7 +163,7 @@ int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size
 void bh_driver_rm_close(void *self)
 {
     struct counter *c = self;
-    for (size_t i = 0; i < CARDS; i++)
+    for (size_t i = 0; i < RM_CARDS; i++)
         if (c->cards[i] >= 0)
             close(c->cards[i]);
     if (c->ctl >= 0)

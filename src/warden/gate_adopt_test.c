@@ -87,40 +87,27 @@ static int serve_in_turn(struct bh_gate_config *config, const struct plan *plan)
 static int lease_in_turn(tenant_fn *fn, const struct plan *plan, int *ret_killed)
 {
     static struct bh_driver driver;
-    int to_gate[2], from_gate[2], its[2], status;
+    struct leased l;
+    int status;
     driver = bh_driver_simulated;
     driver.ioctl = deadly_ioctl;
-    if (!shared)
-        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    memset(shared, 0, sizeof(*shared));
-    if (pipe(to_gate) < 0 || pipe(from_gate) < 0)
+    const int journal = memfd_create("journal", MFD_CLOEXEC);
+    if (journal < 0 || !lease_begin(fn, &l))
         return -1;
-    pid_t launcher = launch(fn, to_gate, from_gate);
-    close(to_gate[1]);
-    close(from_gate[0]);
-    if (read(to_gate[0], its, sizeof(its)) != (ssize_t)sizeof(its))
-        return -1;
-    int root = (int)syscall(SYS_pidfd_open, its[0], 0);
-    int listener = (int)syscall(SYS_pidfd_getfd, root, its[1], 0);
-    int journal = memfd_create("journal", MFD_CLOEXEC);
-    if (root < 0 || listener < 0 || journal < 0 || write(from_gate[1], "x", 1) != 1)
-        return -1;
-    close(to_gate[0]);
-    close(from_gate[1]);
-    struct bh_gate_config config = {.listener = listener,
-                                    .root = root,
-                                    .root_pid = (uint32_t)its[0],
+    struct bh_gate_config config = {.listener = l.listener,
+                                    .root = l.root,
+                                    .root_pid = (uint32_t)l.tenant,
                                     .cap_bytes = cap,
                                     .tick_ms = 5,
                                     .journal = journal,
                                     .driver = &driver};
     *ret_killed = serve_in_turn(&config, plan);
-    close(listener);
-    close(root);
+    close(l.listener);
+    close(l.root);
     close(journal);
     if (*ret_killed < 0)
-        (void)kill(launcher, SIGKILL);
-    if (waitpid(launcher, &status, 0) != launcher || *ret_killed < 0)
+        (void)kill(l.launcher, SIGKILL);
+    if (waitpid(l.launcher, &status, 0) != l.launcher || *ret_killed < 0)
         return -1;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

@@ -79,11 +79,16 @@ static inline pid_t launch(tenant_fn *fn, int to_gate[2], int from_gate[2])
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
-/* Runs a lease to its end. The tenant's exit status, 128 and the signal, or -1: the gate failed. */
-static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
+/* What a gate needs of a tenant that was started. */
+struct leased {
+    pid_t launcher, tenant;
+    int root, listener;
+};
+
+/* Starts a tenant and lets it go once its listener is here; false: it did not come to that. */
+static inline bool lease_begin(tenant_fn *fn, struct leased *ret)
 {
-    int to_gate[2], from_gate[2], its[2], status;
-    struct bh_err err = {0};
+    int to_gate[2], from_gate[2], its[2];
     if (!shared)
         shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     memset(shared, 0, sizeof(*shared));
@@ -91,21 +96,32 @@ static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
     for (size_t i = 0; lease_numbers && i < BH_COUNT_OF(shared->number); i++)
         shared->number[i] = lease_numbers[i];
     if (pipe(to_gate) < 0 || pipe(from_gate) < 0)
-        return -1;
-    pid_t launcher = launch(fn, to_gate, from_gate);
+        return false;
+    ret->launcher = launch(fn, to_gate, from_gate);
     close(to_gate[1]);
     close(from_gate[0]);
     if (read(to_gate[0], its, sizeof(its)) != (ssize_t)sizeof(its))
-        return -1;
-    int root = (int)syscall(SYS_pidfd_open, its[0], 0);
-    int listener = (int)syscall(SYS_pidfd_getfd, root, its[1], 0);
-    if (root < 0 || listener < 0 || write(from_gate[1], "x", 1) != 1)
-        return -1;
+        return false;
+    ret->tenant = its[0];
+    ret->root = (int)syscall(SYS_pidfd_open, its[0], 0);
+    ret->listener = (int)syscall(SYS_pidfd_getfd, ret->root, its[1], 0);
+    const bool good = ret->root >= 0 && ret->listener >= 0 && write(from_gate[1], "x", 1) == 1;
     close(to_gate[0]);
     close(from_gate[1]);
-    const struct bh_gate_config config = {.listener = listener,
-                                          .root = root,
-                                          .root_pid = (uint32_t)its[0],
+    return good;
+}
+
+/* Runs a lease to its end. The tenant's exit status, 128 and the signal, or -1: the gate failed. */
+static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
+{
+    struct leased l;
+    int status;
+    struct bh_err err = {0};
+    if (!lease_begin(fn, &l))
+        return -1;
+    const struct bh_gate_config config = {.listener = l.listener,
+                                          .root = l.root,
+                                          .root_pid = (uint32_t)l.tenant,
                                           .cap_bytes = cap,
                                           .tick_ms = 5,
                                           .view = lease_view,
@@ -114,9 +130,9 @@ static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
     int rc = bh_gate_serve(&config, ret, &err);
     if (rc < 0)
         printf("# gate: %s\n", err.msg);
-    close(listener);
-    close(root);
-    if (waitpid(launcher, &status, 0) != launcher || rc < 0)
+    close(l.listener);
+    close(l.root);
+    if (waitpid(l.launcher, &status, 0) != l.launcher || rc < 0)
         return -1;
     if (shared->line)
         printf("# tenant failed in line %d\n", shared->line);

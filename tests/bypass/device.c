@@ -19,10 +19,6 @@
 #include <unistd.h>
 
 enum {
-    CARDS = 32,
-    CTRL_PROBED_IDS = 0x214,
-    CTRL_ATTACH_IDS = 0x215,
-    CTRL_ID_INFO = 0x205,
     CTRL_GID_INFO = 0x2080014a,
     FIRST_NAME = 0x0b900000,
 };
@@ -93,24 +89,6 @@ int dev_touch(int uvm, const uint8_t uuid[16], void *at, size_t n, uint64_t rang
 
 /* ---- the resource manager ---- */
 
-struct probed_ids {
-    uint32_t ids[CARDS], excluded[CARDS], rest[CARDS];
-};
-struct attach_ids {
-    uint32_t ids[CARDS], failed;
-};
-struct id_info {
-    uint32_t id, flags, device, subdevice, rest[4];
-};
-struct card { /* of RM_CARD_INFO */
-    uint8_t head[16];
-    uint32_t id;
-    uint8_t mid[36];
-    uint32_t minor;
-    uint8_t tail[12];
-};
-_Static_assert(sizeof(struct card) == 72 && offsetof(struct card, minor) == 56, "card is laid out otherwise");
-
 uint32_t rm_name(struct rm *r)
 {
     if (r->last == 0)
@@ -162,30 +140,30 @@ int rm_dup(struct rm *r, uint32_t *object, uint32_t source_client, uint32_t sour
 }
 
 /* Which card, and which number it has. */
-static int first_card(struct rm *r, struct id_info *info, uint32_t *ret_minor)
+static int first_card(struct rm *r, struct rm_id_info *info, uint32_t *ret_minor)
 {
-    struct card cards[CARDS];
-    struct probed_ids probed;
+    struct rm_card cards[RM_CARDS];
+    struct rm_probed_ids probed;
     memset(cards, 0, sizeof(cards));
     memset(&probed, 0xff, sizeof(probed));
     int rc = dev_ioctl(r->ctl, RM_IOC(RM_CARD_INFO, sizeof(cards)), cards);
     if (rc == 0)
-        rc = rm_control(r, r->client, CTRL_PROBED_IDS, &probed, sizeof(probed));
+        rc = rm_control(r, r->client, RM_CTRL_PROBED_IDS, &probed, sizeof(probed));
     if (rc != 0)
         return rc;
-    for (size_t k = 0; k < CARDS; k++)
-        if (cards[k].head[0] && cards[k].id == probed.ids[0]) {
-            *info = (struct id_info){.id = cards[k].id};
+    for (size_t k = 0; k < RM_CARDS; k++)
+        if (cards[k].valid && cards[k].id == probed.ids[0]) {
+            *info = (struct rm_id_info){.id = cards[k].id};
             *ret_minor = cards[k].minor;
-            return rm_control(r, r->client, CTRL_ID_INFO, info, sizeof(*info));
+            return rm_control(r, r->client, RM_CTRL_ID_INFO, info, sizeof(*info));
         }
     return -ENODEV;
 }
 
-static int open_card(struct rm *r, const struct id_info *info, uint32_t minor)
+static int open_card(struct rm *r, const struct rm_id_info *info, uint32_t minor)
 {
     char path[32];
-    struct attach_ids attach;
+    struct rm_attach_ids attach;
     (void)snprintf(path, sizeof(path), "/dev/nvidia%u", minor);
     r->gpu = dev_open(path);
     if (r->gpu < 0)
@@ -193,12 +171,12 @@ static int open_card(struct rm *r, const struct id_info *info, uint32_t minor)
     int rc = dev_ioctl(r->gpu, RM_IOC(RM_REGISTER_FD, sizeof(r->ctl)), &r->ctl);
     memset(&attach, 0xff, sizeof(attach));
     attach.ids[0] = info->id;
-    return rc < 0 ? rc : rm_control(r, r->client, CTRL_ATTACH_IDS, &attach, sizeof(attach));
+    return rc < 0 ? rc : rm_control(r, r->client, RM_CTRL_ATTACH_IDS, &attach, sizeof(attach));
 }
 
 int rm_open(struct rm *r)
 {
-    struct id_info info = {0};
+    struct rm_id_info info = {0};
     struct rm_device_params device = {0};
     uint32_t minor = 0, number = 0;
     *r = (struct rm){.gpu = -1};

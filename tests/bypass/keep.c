@@ -18,122 +18,118 @@ static uint64_t say_kept(const char *what, uint64_t kept, int rc)
     return kept;
 }
 
-/* Takes, maps `part` of it, frees the name. */
-static int keep_by_uvm(const char *what, uint64_t part)
-{
-    struct rm r;
+/* One piece taken, mapped and given up again in some way: RM_OK, or what was refused. */
+struct keeper {
+    struct rm r, other;
     struct uvm u;
+};
+typedef int keep_fn(struct keeper *k);
+
+/* As often as it goes. `mapper`: through whose client it is mapped. */
+static int keep(const char *what, struct keeper *k, struct rm *mapper, keep_fn *one)
+{
     uint64_t kept = 0;
-    uint32_t memory;
-    rm_must_open(&r);
-    int rc = uvm_open(&u, &r);
+    int rc = uvm_open(&k->u, mapper);
     if (rc != RM_OK)
         bp_cannot("no UVM file for it: %s", bp_result(rc));
-    while (kept < BP_TIMES * bp.cap) {
-        if ((rc = rm_take(&r, bp.piece, &memory)) != RM_OK ||
-            (rc = uvm_map_memory(&u, &r, memory, part)) != RM_OK ||
-            (rc = rm_free(&r, r.client, memory)) != RM_OK)
-            break;
+    while (kept < BP_TIMES * bp.cap && (rc = one(k)) == RM_OK)
         kept += bp.piece;
-    }
     if (kept == 0)
         bp_cannot("%s: the first was refused: %s", what, bp_result(rc));
     (void)say_kept(what, kept, rc);
     return bp_hold();
 }
 
+static int map_and_free(struct keeper *k, uint64_t part)
+{
+    uint32_t memory;
+    int rc = rm_take(&k->r, bp.piece, &memory);
+    rc = rc ? rc : uvm_map_memory(&k->u, &k->r, memory, part);
+    return rc ? rc : rm_free(&k->r, k->r.client, memory);
+}
+
+static int keep_all(struct keeper *k)
+{
+    return map_and_free(k, bp.piece);
+}
+
+static int keep_part(struct keeper *k)
+{
+    return map_and_free(k, 2 * MIB);
+}
+
+static int keep_closed(struct keeper *k)
+{
+    struct rm r;
+    uint32_t memory;
+    rm_must_open(&r);
+    int rc = rm_take(&r, bp.piece, &memory);
+    rc = rc ? rc : uvm_map_memory(&k->u, &r, memory, bp.piece);
+    rm_close(&r);
+    return rc;
+}
+
+static int keep_again(struct keeper *k)
+{
+    struct {
+        uint64_t base, length;
+        uint32_t status, pad;
+    } gone = {.base = k->u.next, .length = bp.piece};
+    uint32_t memory;
+    int rc = rm_take(&k->r, bp.piece, &memory);
+    rc = rc ? rc : uvm_map_memory(&k->u, &k->r, memory, bp.piece);
+    rc = rc ? rc : uvm_map_memory(&k->u, &k->r, memory, bp.piece);
+    rc = rc ? rc : uvm_call(k->u.fd, UVM_FREE, &gone);
+    return rc ? rc : rm_free(&k->r, k->r.client, memory);
+}
+
+static int keep_dup(struct keeper *k)
+{
+    uint32_t memory, copy;
+    int rc = rm_take(&k->r, bp.piece, &memory);
+    rc = rc ? rc : rm_dup(&k->other, &copy, k->r.client, memory);
+    rc = rc ? rc : uvm_map_memory(&k->u, &k->other, copy, bp.piece);
+    rc = rc ? rc : rm_free(&k->other, k->other.client, copy);
+    return rc ? rc : rm_free(&k->r, k->r.client, memory);
+}
+
+static int keep_by_uvm(const char *what, keep_fn *one)
+{
+    struct keeper k;
+    rm_must_open(&k.r);
+    return keep(what, &k, &k.r, one);
+}
+
 static int uvm_keep(void)
 {
-    return keep_by_uvm("mapped, then freed", bp.piece);
+    return keep_by_uvm("mapped, then freed", keep_all);
 }
 
 /* The driver keeps all of it, whatever is mapped of it. */
 static int uvm_keep_part(void)
 {
-    return keep_by_uvm("2 MiB of each mapped, then freed", 2 * MIB);
+    return keep_by_uvm("2 MiB of each mapped, then freed", keep_part);
 }
 
 /* Each time a client on files of its own, which are closed while UVM maps. */
 static int uvm_keep_closed(void)
 {
-    struct rm first;
-    struct uvm u;
-    uint64_t kept = 0;
-    uint32_t memory;
-    rm_must_open(&first);
-    int rc = uvm_open(&u, &first);
-    if (rc != RM_OK)
-        bp_cannot("no UVM file for it: %s", bp_result(rc));
-    while (kept < BP_TIMES * bp.cap) {
-        struct rm r;
-        rm_must_open(&r);
-        rc = rm_take(&r, bp.piece, &memory);
-        rc = rc ? rc : uvm_map_memory(&u, &r, memory, bp.piece);
-        rm_close(&r);
-        if (rc != RM_OK)
-            break;
-        kept += bp.piece;
-    }
-    if (kept == 0)
-        bp_cannot("the first was refused: %s", bp_result(rc));
-    (void)say_kept("mapped, then its control file closed", kept, rc);
-    return bp_hold();
+    return keep_by_uvm("mapped, then its control file closed", keep_closed);
 }
 
 /* Who maps again in the place of the old keeps none of it; who maps twice keeps one. */
 static int uvm_keep_again(void)
 {
-    struct rm r;
-    struct uvm u;
-    uint64_t kept = 0;
-    uint32_t memory;
-    rm_must_open(&r);
-    int rc = uvm_open(&u, &r);
-    if (rc != RM_OK)
-        bp_cannot("no UVM file for it: %s", bp_result(rc));
-    while (kept < BP_TIMES * bp.cap) {
-        struct {
-            uint64_t base, length;
-            uint32_t status, pad;
-        } gone = {.base = u.next, .length = bp.piece};
-        if ((rc = rm_take(&r, bp.piece, &memory)) != RM_OK ||
-            (rc = uvm_map_memory(&u, &r, memory, bp.piece)) != RM_OK ||
-            (rc = uvm_map_memory(&u, &r, memory, bp.piece)) != RM_OK ||
-            (rc = uvm_call(u.fd, UVM_FREE, &gone)) != RM_OK || (rc = rm_free(&r, r.client, memory)) != RM_OK)
-            break;
-        kept += bp.piece;
-    }
-    if (kept == 0)
-        bp_cannot("the first was refused: %s", bp_result(rc));
-    (void)say_kept("mapped twice, one unmapped, then freed", kept, rc);
-    return bp_hold();
+    return keep_by_uvm("mapped twice, one unmapped, then freed", keep_again);
 }
 
 /* What is mapped is another name for it. */
 static int uvm_keep_dup(void)
 {
-    struct rm r, other;
-    struct uvm u;
-    uint64_t kept = 0;
-    uint32_t memory, copy;
-    rm_must_open(&r);
-    rm_must_open(&other);
-    int rc = uvm_open(&u, &other);
-    if (rc != RM_OK)
-        bp_cannot("no UVM file for it: %s", bp_result(rc));
-    while (kept < BP_TIMES * bp.cap) {
-        if ((rc = rm_take(&r, bp.piece, &memory)) != RM_OK ||
-            (rc = rm_dup(&other, &copy, r.client, memory)) != RM_OK ||
-            (rc = uvm_map_memory(&u, &other, copy, bp.piece)) != RM_OK ||
-            (rc = rm_free(&other, other.client, copy)) != RM_OK ||
-            (rc = rm_free(&r, r.client, memory)) != RM_OK)
-            break;
-        kept += bp.piece;
-    }
-    if (kept == 0)
-        bp_cannot("the first was refused: %s", bp_result(rc));
-    (void)say_kept("a duplicate mapped, then both freed", kept, rc);
-    return bp_hold();
+    struct keeper k;
+    rm_must_open(&k.r);
+    rm_must_open(&k.other);
+    return keep("a duplicate mapped, then both freed", &k, &k.other, keep_dup);
 }
 
 /* A small piece is named, and a large one is mapped: the name changes during the call. Or the file does. */

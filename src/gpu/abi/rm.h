@@ -105,6 +105,9 @@ enum rm_class {
 };
 
 enum rm_command {
+    RM_CTRL_ID_INFO = 0x205,
+    RM_CTRL_PROBED_IDS = 0x214,
+    RM_CTRL_ATTACH_IDS = 0x215,
     RM_CTRL_SHARED_DATA_POLL = 0x00de0001, /* u64, which numbers of the page to bring up to date */
     RM_CTRL_FB_GET_INFO = 0x20801301,      /* the same as the next, with the list behind a pointer */
     RM_CTRL_FB_GET_INFO_V2 = 0x20801303,   /* pairs of index and value */
@@ -139,6 +142,24 @@ struct rm_control {
 };
 struct rm_dup {
     uint32_t client, parent, object, source_client, source_object, flags, status;
+};
+/* How cards are found: RM_CARD_INFO, then RM_CTRL_PROBED_IDS, RM_CTRL_ID_INFO and RM_CTRL_ATTACH_IDS of a client. */
+enum { RM_CARDS = 32 };
+struct rm_card {
+    uint8_t valid, head[15];
+    uint32_t id;
+    uint8_t mid[36];
+    uint32_t minor;
+    uint8_t tail[12];
+};
+struct rm_probed_ids {
+    uint32_t ids[RM_CARDS], excluded[RM_CARDS], rest[RM_CARDS]; /* all ones: none */
+};
+struct rm_attach_ids {
+    uint32_t ids[RM_CARDS], failed;
+};
+struct rm_id_info {
+    uint32_t id, flags, device, subdevice, rest[4];
 };
 struct rm_share { /* on an object or, for all that a client has, on the client itself */
     uint32_t client, object, target, rights; /* target: by type, a client's handle or a pid */
@@ -280,6 +301,11 @@ RM_SIZE(rm_free, 16);
 RM_SIZE(rm_control, 32);
 RM_AT(rm_control, status, 28);
 RM_SIZE(rm_dup, 28);
+RM_SIZE(rm_card, 72);
+RM_AT(rm_card, minor, 56);
+RM_SIZE(rm_probed_ids, 384);
+RM_SIZE(rm_attach_ids, 132);
+RM_SIZE(rm_id_info, 32);
 RM_SIZE(rm_share, 24);
 RM_AT(rm_share, status, 20);
 RM_SIZE(rm_alloc_memory, 56);
