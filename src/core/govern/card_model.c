@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NEVER   INT64_MAX
-#define ENDLESS (NEVER / 4)
-#define US      INT64_C(1000)
-#define MS      INT64_C(1000000)
+#define NEVER     INT64_MAX
+#define ENDLESS   (NEVER / 4)
+#define US        INT64_C(1000)
+#define MS        INT64_C(1000000)
+#define LONG_TURN (4 * MS) /* in which one may have rested: warden/busy_book.h */
 
 /* Work a submission carries, pause before the next, or the period of what comes by the clock. */
 static const struct {
@@ -101,12 +102,35 @@ static int next_one(const struct card *c)
     return -1;
 }
 
+/* It has the card, whether it works or not. */
+static void stay(const struct card *c, struct card_tenant *t, int64_t ns)
+{
+    const bool was_long = t->seen.turn_ns > LONG_TURN, idle = c->running < 0;
+    t->seen.heard_ns = c->now_ns;
+    t->seen.had_ns += ns;
+    t->seen.turn_ns += ns;
+    t->seen.turn_idle_ns += idle ? ns : 0;
+    if (t->seen.turn_ns <= LONG_TURN)
+        return;
+    t->seen.long_ns += was_long ? ns : t->seen.turn_ns;
+    t->seen.long_idle_ns += was_long ? (idle ? ns : 0) : t->seen.turn_idle_ns;
+}
+
+static void turn_ends(struct card *c)
+{
+    c->moved_ns = c->now_ns;
+    if (c->loaded >= 0)
+        c->at[c->loaded].seen.turn_ns = c->at[c->loaded].seen.turn_idle_ns = 0;
+}
+
 static void switch_to(struct card *c, int to, int64_t cost)
 {
     c->running = to;
     if (to < 0)
         return;
     cost = to == c->loaded ? 0 : cost;
+    if (to != c->loaded)
+        turn_ends(c);
     c->loaded = to;
     c->switch_end_ns = c->now_ns + cost;
     c->slice_start_ns = c->switch_end_ns;
@@ -136,6 +160,8 @@ static void make_calls(struct card *c)
             continue;
         }
         c->at[c->call[i].tenant].paused = c->call[i].pause;
+        if (c->loaded == (int)c->call[i].tenant)
+            turn_ends(c);
         if (c->call[i].pause && c->running == (int)c->call[i].tenant) {
             stop_running(c);
             switch_to(c, next_one(c), c->preempt_ns);
@@ -195,6 +221,8 @@ static void advance(struct card *c, int64_t to)
         t->done_ns += to - from;
         t->worked = true;
     }
+    if (to > from && c->loaded >= 0 && !c->at[c->loaded].paused)
+        stay(c, &c->at[c->loaded], to - from);
     c->now_ns = to;
 }
 
@@ -231,6 +259,55 @@ static uint64_t roll(struct card *c)
     return z ^ (z >> 31);
 }
 
+/* How much of its time each works, as the driver's samples tell: every 140 ms, and what is old fades. */
+static void look_at_use(struct card *c)
+{
+    const int64_t passed = c->now_ns - c->use_look_ns;
+    if (passed < 140 * MS)
+        return;
+    c->use_look_ns = c->now_ns;
+    c->use_span_ns += passed;
+    c->use_looks++;
+    for (uint32_t i = 0; i < c->n; i++) {
+        struct card_tenant *t = &c->at[i];
+        if (c->now_ns - t->seen.heard_ns > 1000 * MS) {
+            t->seen.known = false;
+            t->seen.long_ns = t->seen.long_idle_ns = 0;
+        }
+        if (c->use_looks >= 4 && t->seen.long_ns > 0 && t->seen.long_ns >= c->use_span_ns / 10) {
+            const uint64_t over = c->use_over_permille ? roll(c) % c->use_over_permille : 0;
+            const uint64_t use = over + 1000 - (uint64_t)(t->seen.long_idle_ns * 1000 / t->seen.long_ns);
+            t->seen.known = true;
+            t->seen.known_ns = c->now_ns;
+            t->seen.permille = use >= 850 ? 1000 : (uint32_t)use;
+        }
+        t->seen.long_ns -= t->seen.long_ns / 12;
+        t->seen.long_idle_ns -= t->seen.long_idle_ns / 12;
+    }
+    c->use_span_ns -= c->use_span_ns / 12;
+}
+
+/* What the governor makes of the card's record of turns. */
+static void sense_turns(struct card *c, struct card_tenant *t, struct bh_govern_asked *ret)
+{
+    const bool on = c->loaded >= 0 && &c->at[c->loaded] == t && !t->paused;
+    const bool known = t->seen.known && c->now_ns - t->seen.known_ns <= 20000 * MS;
+    const bool quiet = on && c->now_ns - c->moved_ns > 300 * MS, rests = known && t->seen.permille < 10;
+    const int64_t had = t->seen.had_ns - t->seen.told_ns;
+    const bool waits =
+        !on && !had && !t->will_pause && !t->seen.holds && c->now_ns - t->seen.heard_ns < 300 * MS;
+    t->seen.told_ns = t->seen.had_ns;
+    ret->gpu_ns = (uint64_t)had;
+    ret->state = on || had ? BH_GOVERN_BUSY : BH_GOVERN_IDLE;
+    if ((quiet && !known) || waits) {
+        ret->gpu_ns = BH_GOVERN_NO_SAMPLE;
+        ret->state = BH_GOVERN_UNKNOWN;
+    } else if ((quiet || t->seen.holds) && known) {
+        ret->gpu_ns = rests ? 0 : (uint64_t)(had / 1000 * t->seen.permille);
+        ret->state = rests ? BH_GOVERN_IDLE : ret->state;
+    }
+}
+
 void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret)
 {
     struct card_tenant *t = &c->at[tenant];
@@ -254,6 +331,10 @@ void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret)
     if (t->paused)
         ret->state = BH_GOVERN_UNKNOWN;
     t->worked = false;
+    if (c->by_turns) {
+        look_at_use(c);
+        sense_turns(c, t, ret);
+    }
 }
 
 static void call_for(struct card *c, uint32_t tenant, bool pause)
@@ -269,6 +350,15 @@ static void call_for(struct card *c, uint32_t tenant, bool pause)
     c->calls_made++;
 }
 
+/* How many there are besides it whom the card never stays empty with. */
+static uint32_t others_want(const struct bh_govern_out *out, uint32_t who)
+{
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < out->n; k++)
+        n += k != who && out->at[k].active && !out->at[k].light && !out->at[k].paused;
+    return n;
+}
+
 void card_apply(struct card *c, const struct bh_govern_out *out)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -279,6 +369,7 @@ void card_apply(struct card *c, const struct bh_govern_out *out)
                 if (!t->present || t->id != out->at[k].id)
                     continue;
                 t->slice_ns = out->at[k].slice_us * US;
+                t->seen.holds = others_want(out, k) == 0;
                 if (t->will_pause != (out->at[k].paused != 0) && pause == (out->at[k].paused != 0))
                     call_for(c, i, pause);
             }

@@ -7,6 +7,9 @@
  * costs nothing. A pause cuts into running work. Pauses and resumes are calls made one after the other and
  * take effect when they return. Sensors are late and inexact as told. card_model_test.c says how near this
  * comes to what was measured.
+ *
+ * Sensors may also be those of the real card (by_turns): they see who has it, which an idle tenant may as
+ * long as nobody else wants it, and only over seconds how much of that was work.
  */
 #ifndef BH_CORE_GOVERN_CARD_MODEL_H
 #define BH_CORE_GOVERN_CARD_MODEL_H
@@ -43,12 +46,23 @@ struct card_tenant {
     int64_t wait_ns[CARD_WAITS];
     uint32_t n_waits;
     int64_t paused_total_ns;
+    struct {        /* by_turns */
+        bool holds; /* nobody else wants the card all the time, so it may rest on it */
+        int64_t had_ns, told_ns, heard_ns;
+        int64_t turn_ns, turn_idle_ns;
+        int64_t long_ns, long_idle_ns; /* of turns that were long, fading */
+        bool known;                    /* its use */
+        uint32_t permille;
+        int64_t known_ns;
+    } seen;
 };
 
 struct card {
     int64_t now_ns;
     int64_t preempt_ns, yield_ns, pause_ns, resume_ns;
     uint32_t noise_permille, late_steps; /* of the sensors */
+    bool by_turns;
+    uint32_t use_over_permille; /* by up to so much the use of one that rests is seen too high */
     uint64_t dice;
     struct card_tenant at[CARD_TENANTS];
     uint32_t n;
@@ -63,6 +77,9 @@ struct card {
     uint32_t n_calls;
     int64_t caller_free_ns; /* when the one who pauses and resumes is done with what it has to do */
     uint64_t calls_made;
+    int64_t moved_ns;                 /* when another had the card last */
+    int64_t use_look_ns, use_span_ns; /* by_turns */
+    uint32_t use_looks;
 };
 
 void card_init(struct card *c);

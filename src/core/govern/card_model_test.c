@@ -153,4 +153,42 @@ TEST(sensors_are_late_and_off_as_told)
     CHECK_EQ(a.state, BH_GOVERN_BUSY);
 }
 
+/* As on an H200: one that works for 4 % keeps the card while the other is paused, and has it for itself then. */
+TEST(sensors_that_see_turns_only)
+{
+    static const enum card_kind kinds[] = {CARD_SPORADIC, CARD_LONG};
+    BH_AUTOFREE struct card *c = card_of(kinds, 2, NULL);
+    struct bh_govern_out out = {
+        .n = 2, .at = {{.id = 1, .slice_us = 2000, .active = 1}, {.id = 2, .slice_us = 2000}}};
+    struct bh_govern_asked a = {0}, b = {0};
+    c->by_turns = true;
+    out.at[1].active = out.at[1].paused = 1;
+    card_apply(c, &out);
+    card_run(c, 20 * MS);
+    card_sense(c, 0, &a);
+    card_sense(c, 1, &b);
+    for (int i = 0; i < 50; i++) { /* nobody can tell yet */
+        card_run(c, 5 * MS);
+        card_sense(c, 0, &a);
+        card_sense(c, 1, &b);
+        CHECK(a.gpu_ns == 5 * (uint64_t)MS && a.state == BH_GOVERN_BUSY);
+        CHECK(b.gpu_ns == 0 && b.state == BH_GOVERN_IDLE);
+    }
+    for (int i = 0; i < 200; i++) {
+        card_run(c, 5 * MS);
+        card_sense(c, 0, &a);
+    }
+    CHECK(a.gpu_ns > 100 * (uint64_t)US && a.gpu_ns < 400 * (uint64_t)US && a.state == BH_GOVERN_BUSY);
+    out.at[1].paused = 0;
+    card_apply(c, &out);
+    int64_t sum = 0;
+    for (int i = 0; i < 200;
+         i++) { /* beside one that wants the card it gives it up, and what it had was work */
+        card_run(c, 5 * MS);
+        card_sense(c, 0, &a);
+        sum += a.gpu_ns == BH_GOVERN_NO_SAMPLE ? 0 : (int64_t)a.gpu_ns;
+    }
+    CHECK(near(sum / 1000000, 43, 6));
+}
+
 TEST_MAIN

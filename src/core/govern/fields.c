@@ -16,15 +16,15 @@
 enum { SECOND_US = 1000000 };
 
 static const struct bh_field config[] = {
-    FIELD(bh_govern_config, switch_us, 1, 10000, 170),
-    FIELD(bh_govern_config, loss_permille, 1, 500, 26),
+    FIELD(bh_govern_config, switch_us, 1, 10000, 200),
+    FIELD(bh_govern_config, loss_permille, 1, 500, 22),
     FIELD(bh_govern_config, round_max_us, 1000, SECOND_US, 250000),
     FIELD(bh_govern_config, default_slice_us, 100, 100000, 2000),
-    FIELD(bh_govern_config, slice_min_us, 1, 10000, 200),
+    FIELD(bh_govern_config, slice_min_us, 1, 10000, 1000),
     FIELD(bh_govern_config, slice_max_us, 10000, SECOND_US, 100000),
     FIELD(bh_govern_config, short_slice_us, 1, 1000, 20),
     FIELD(bh_govern_config, latency_slice_us, 1000, 100000, 10000),
-    FIELD(bh_govern_config, turn_us, 2000, SECOND_US, 15000),
+    FIELD(bh_govern_config, turn_us, 2000, SECOND_US, 20000),
     FIELD(bh_govern_config, calm_turn_us, 2000, SECOND_US, 25000),
     FIELD(bh_govern_config, lead_us, 500, SECOND_US, 5000),
     FIELD(bh_govern_config, idle_us, 1000, SECOND_US, 15000),

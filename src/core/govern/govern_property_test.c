@@ -115,7 +115,9 @@ static bool holds(const struct world *w, uint64_t seed)
     }
     if (asked > 990 && got < (visitors(w) ? 850 : 960))
         bad = "the card is wasted";
-    if (w->mode_changes > 1 + 2 * visitors(w)) /* a look at each light tenant: there and back */
+    /* Where only turns are seen, whether those who rest do so is looked at now and then: it costs nobody anything. */
+    const bool looks = w->card.by_turns && asked < 1;
+    if (!looks && w->mode_changes > 1 + 2 * visitors(w)) /* a look at each light tenant: there and back */
         bad = "swings between ways of sharing";
     if (bad)
         complain(w, fair, seed, bad);
@@ -143,6 +145,85 @@ TEST(shares_come_right_within_a_second)
         world_free(w);
         CHECK(ok);
     }
+}
+
+/*
+ * With the sensors of the real card: who has it is known, and how much of that was work only over seconds. So
+ * it takes longer until a tenant that rests in its turns is known for light, and what such tenants leave of
+ * their turns until then is lost.
+ */
+TEST(shares_come_right_where_only_turns_are_seen)
+{
+    uint8_t bytes[256];
+    for (uint64_t seed = 1; seed <= CROWDS / 3; seed++) {
+        struct bh_choice c = {bytes, sizeof(bytes)};
+        bool ok = true;
+        bh_choice_fill(bytes, sizeof(bytes), seed);
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0, n = 1 + bh_choose(&c, MOST - 1); i < n; i++)
+            change(w, &c);
+        for (uint32_t i = 0; ok && i < CHANGES; i++) {
+            change(w, &c);
+            if (visitors(w))
+                continue;
+            world_run(w, 3000);
+            world_mark(w);
+            world_run(w, 2000);
+            ok = holds(w, seed);
+        }
+        world_free(w);
+        CHECK(ok);
+    }
+}
+
+/* One that does little has its turns to itself, and rests in them: the card is lent all the same. */
+TEST(who_rests_in_its_turns_does_not_keep_the_card)
+{
+    static const enum card_kind others[] = {CARD_LONG, CARD_SHORT, CARD_GRAPH, CARD_PERSISTENT};
+    for (size_t k = 0; k < 3 * BH_COUNT_OF(others); k++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.use_over_permille = (uint32_t)(k / BH_COUNT_OF(others)) * 75; /* its use is seen too high */
+        (void)world_add(w, others[k % BH_COUNT_OF(others)], 50, 0);
+        (void)world_add(w, CARD_SPORADIC, 50, 0);
+        world_run(w, 2000);
+        world_mark(w);
+        world_run(w, 13000); /* with the looks at it in between */
+        const int64_t busy = world_share(w, 0), little = world_rate(w, 1);
+        struct card_tenant *t = &w->card.at[w->at[1].on_card];
+        const int64_t half = card_wait_ns(t, 500), longest = card_wait_ns(t, 1000);
+        const bool light = w->out.at[1].light;
+        world_free(w);
+        printf("# kind %d: %" PRId64 " and %" PRId64 " permille; it waits %" PRId64 " us, at most %" PRId64
+               "\n",
+               others[k % BH_COUNT_OF(others)], busy, little, half / 1000, longest / 1000);
+        CHECK(light && busy >= 880);
+        CHECK(little >= 980 && half <= 3000000 && longest <= 100000000);
+    }
+}
+
+/* And one that works again in its turns is not held to what it did before. */
+TEST(who_rested_and_works_again_has_its_share)
+{
+    struct world *w = world_new(0, 0);
+    w->card.by_turns = true;
+    (void)world_add(w, CARD_LONG, 50, 0);
+    const uint32_t sync = world_add(w, CARD_SYNC, 50, 0)->on_card;
+    world_run(w, 3000);
+    card_rest(&w->card, sync, true);
+    world_run(w, 3000);
+    world_mark(w);
+    world_run(w, 1000);
+    const int64_t lent = world_rate(w, 0);
+    card_rest(&w->card, sync, false);
+    world_run(w, 1000);
+    world_mark(w);
+    world_run(w, 2000);
+    const int64_t back = world_rate(w, 1), other = world_rate(w, 0);
+    world_free(w);
+    CHECK(lent >= 980);
+    CHECK(back >= 450 && other >= 450);
 }
 
 TEST(long_kernels_lose_less_than_three_in_a_hundred)

@@ -157,6 +157,29 @@ TEST(members_keep_what_is_known_of_them)
     CHECK_EQ(others, 0);
 }
 
+/* What was measured on a card: its turns are its own, a tenth of each is work, and beside others it visits for 4 %. */
+TEST(a_tenant_that_rests_in_its_turns_is_light)
+{
+    struct bh_govern *g = fresh();
+    struct bh_govern_out out = {0};
+    struct bh_govern_asked a[] = {busy(1, 50, 4700000), busy(2, 50, 200000)};
+    int rc = 0, turns = 0, beside = 0;
+    for (int i = 0; i < 1400 && rc == 0; i++) {
+        rc = step(g, &out, 2, a);
+        const bool alone = out.at[0].paused, use_known = i >= 200;
+        a[0] = busy(1, 50, out.at[0].paused ? 0 : out.at[1].paused ? 5000000 : 4700000);
+        a[1] = busy(2, 50, out.at[1].paused ? 0 : !alone ? 215000 : use_known ? 500000 : 5000000);
+        turns += i < 200 && out.turns;
+        beside += i >= 400 && out.at[1].light && !out.at[1].paused && !out.at[0].paused;
+    }
+    bh_govern_free(g);
+    CHECK_EQ(rc, 0);
+    CHECK(turns > 50);   /* that is where it went as long as all it had counted */
+    CHECK(beside > 940); /* of 1000 */
+    CHECK_EQ(out.mode, BH_GOVERN_FREE);
+    CHECK(out.at[0].target_permille >= 880 && out.at[1].target_permille <= 120);
+}
+
 TEST(who_runs_though_paused_is_named)
 {
     struct bh_govern *g = fresh();

@@ -11,6 +11,7 @@
 #include "core/govern/govern_inside.h"
 
 #define CREDIT_MAX    (200 * BH_MS)
+#define DEBT_NS       (500 * BH_MS)
 #define LONG_AGO      (1000 * BH_MS)
 #define EMPTY_LEAST   5000u       /* less than this is rounding, not a cap */
 #define CALL_NS       (1 * BH_MS) /* a pause or a resume, and room to spare; made one after the other */
@@ -120,6 +121,15 @@ static void watch_turn(const struct bh_govern *g, struct bh_member *h)
     }
 }
 
+/*
+ * What it may owe: so much as it earns back in half a second. A small share that got too much of the card while it came would else wait
+ * for many seconds until it is even, which is right on paper and starves it.
+ */
+static int64_t debt_most(const struct bh_govern *g, const struct bh_member *m)
+{
+    return bh_between(bh_part(DEBT_NS, m->target_ppm), g->config.lead_us * BH_US, CREDIT_MAX);
+}
+
 /* Everybody in the queue earns; what is left over or short is spread. */
 static void earn(struct bh_govern *g, int64_t spent_ns)
 {
@@ -141,7 +151,7 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
     }
     g->empty_credit_ns = bh_between(g->empty_credit_ns, -CREDIT_MAX, CREDIT_MAX);
     for (uint32_t i = 0; i < g->n; i++)
-        g->at[i].credit_ns = bh_between(g->at[i].credit_ns, -CREDIT_MAX, CREDIT_MAX);
+        g->at[i].credit_ns = bh_between(g->at[i].credit_ns, -debt_most(g, &g->at[i]), CREDIT_MAX);
 }
 
 /*
@@ -151,7 +161,8 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
  */
 static int64_t price(const struct bh_govern *g, const struct bh_member *m, int64_t free_ns)
 {
-    if (m->price_ppm) {
+    if (m->price_ppm &&
+        m->seen) { /* else nobody says what it had, and a holder that costs nothing would hold for ever */
         const int64_t with_gaps = m->sample_ns / BH_US * BH_FAIR_WHOLE / m->price_ppm * BH_US;
         return bh_between(with_gaps, 0, m->span_ns + g->config.lag_us * BH_US);
     }

@@ -72,6 +72,34 @@ TEST(a_small_share_waits_no_longer_than_it_must)
     CHECK(changes >= 20); /* in twenty seconds: a turn every other second at least */
 }
 
+/* A holder whose sensors fall silent in its turn, as they do for one that is alone on the card for long, pays by the clock. */
+TEST(a_silent_holder_does_not_starve_a_small_share)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int ran = 0, alone = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 2000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 2};
+        alone = out.at[1].paused ? alone + 1 : 0;
+        for (uint32_t i = 0; i < 2; i++) {
+            const bool silent = i == 0 && alone > 60, ran_it = s && !out.at[i].paused;
+            in.at[i] =
+                (struct bh_govern_asked){.id = i + 1, .weight = i ? 1 : 99, .cap_permille = i ? 10 : 0};
+            in.at[i].state = silent || !ran_it ? BH_GOVERN_UNKNOWN : BH_GOVERN_BUSY;
+            in.at[i].gpu_ns = silent ? BH_GOVERN_NO_SAMPLE : (ran_it ? 4900000 : 0);
+        }
+        if (s == 0)
+            in.at[0].state = in.at[1].state = BH_GOVERN_BUSY;
+        ran += s >= 400 && !out.at[1].paused;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+    CHECK(ran >= 6); /* in eight seconds */
+}
+
 TEST(a_light_tenant_runs_beside_the_holder)
 {
     struct world *w = world_new(0, 0);

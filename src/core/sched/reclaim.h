@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * reclaim.h - who goes, so that a job which is entitled to room gets it.
+ *
+ * Evict and refill. Those who could go are released, on the shelf only, in the order of reclaim_victim.c, until
+ * the whole job fits; release is monotone, so the shortest beginning of that order is found by bisection. Then
+ * the job is placed, and whoever can have its own place back beside it gets it back, the last in order first. Then
+ * each one that is left is tried: if the job fits without it, it stays. What remains are the victims, and with any one
+ * of them put back the job would not fit. If the queues agree (queue_reclaim.h) all of it happens at once, else
+ * whoever they name is left out and it is tried again.
+ *
+ * Each victim goes by the cheapest rung that leaves the job its room: a share is paused if its memory is not
+ * needed; suspended if its image fits into the memory of its host; requeued; killed.
+ */
+#ifndef BH_CORE_SCHED_RECLAIM_H
+#define BH_CORE_SCHED_RECLAIM_H
+
+#include "core/sched/sched_inside.h"
+
+enum { BH_SEARCH_TRIES = 8 };
+
+struct bh_search {
+    struct bh_charge taker;
+    int32_t priority;
+    uint64_t models;
+    const struct bh_shape *shape;
+    uint32_t per_node; /* whole GPUs that it must find on one node; 0: not known, or one */
+    uint32_t scope;    /* only below this queue: above, somebody has all that is his */
+    bool others;       /* queues that have more than theirs */
+    bool own;          /* the taker's own queue: lower priorities */
+    bool entitled;     /* the taker stays within what it is entitled to */
+    bool serves;
+    size_t at_elastic; /* where the search for elastic members is */
+    uint32_t at_hold;
+    struct {
+        uint32_t job, hold;
+    } left_out[BH_SEARCH_TRIES];
+    uint32_t n_left_out;
+};
+
+/* Below which queue somebody must go so that the leaf may have so much more; BH_NONE: nobody there could. */
+uint32_t bh_search_scope(const struct bh_sched *s, uint32_t leaf, const struct bh_amount *more);
+/* Does anybody beside the leaf's path have too much? */
+bool bh_search_any(const struct bh_sched *s, uint32_t leaf);
+/* A new search: which queues could lose something. */
+void bh_search_open(struct bh_sched *s, struct bh_search *f);
+/* The next one who could go; hold BH_NONE: all of the job. False: there is none. */
+bool bh_search_next(struct bh_sched *s, struct bh_search *f, uint32_t *ret_job, uint32_t *ret_hold);
+
+#endif
