@@ -120,6 +120,22 @@ void bh_json_u64(struct bh_json *j, uint64_t v)
     bh_buf_printf(j->out, "%" PRIu64, v);
 }
 
+void bh_json_i64(struct bh_json *j, int64_t v)
+{
+    separate(j);
+    bh_buf_printf(j->out, "%" PRId64, v);
+}
+
+void bh_json_fixed(struct bh_json *j, uint64_t v, unsigned decimals)
+{
+    uint64_t unit = 1;
+    assert(decimals && decimals < 20);
+    for (unsigned i = 0; i < decimals; i++)
+        unit *= 10;
+    separate(j);
+    bh_buf_printf(j->out, "%" PRIu64 ".%0*" PRIu64, v / unit, (int)decimals, v % unit);
+}
+
 void bh_json_bool(struct bh_json *j, bool v)
 {
     separate(j);
@@ -136,6 +152,18 @@ void bh_json_key_u64(struct bh_json *j, const char *key, uint64_t v)
 {
     bh_json_key(j, key);
     bh_json_u64(j, v);
+}
+
+void bh_json_key_i64(struct bh_json *j, const char *key, int64_t v)
+{
+    bh_json_key(j, key);
+    bh_json_i64(j, v);
+}
+
+void bh_json_key_fixed(struct bh_json *j, const char *key, uint64_t v, unsigned decimals)
+{
+    bh_json_key(j, key);
+    bh_json_fixed(j, v, decimals);
 }
 
 void bh_json_key_bool(struct bh_json *j, const char *key, bool v)

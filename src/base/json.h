@@ -30,11 +30,16 @@ void bh_json_key(struct bh_json *j, const char *key);
 void bh_json_str(struct bh_json *j,
                  const char *s); /* NULL writes null; bytes that are not UTF-8 become U+FFFD */
 void bh_json_u64(struct bh_json *j, uint64_t v);
+void bh_json_i64(struct bh_json *j, int64_t v);
+/* v / 10^decimals, all decimals written: (12345, 3) is 12.345. */
+void bh_json_fixed(struct bh_json *j, uint64_t v, unsigned decimals);
 void bh_json_bool(struct bh_json *j, bool v);
 
 /* key and value in one call, the common case */
 void bh_json_key_str(struct bh_json *j, const char *key, const char *s);
 void bh_json_key_u64(struct bh_json *j, const char *key, uint64_t v);
+void bh_json_key_i64(struct bh_json *j, const char *key, int64_t v);
+void bh_json_key_fixed(struct bh_json *j, const char *key, uint64_t v, unsigned decimals);
 void bh_json_key_bool(struct bh_json *j, const char *key, bool v);
 
 #endif

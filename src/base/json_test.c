@@ -207,8 +207,12 @@ TEST(numbers_reach_their_ends)
     bh_json_u64(&d.j, 0);
     bh_json_u64(&d.j, UINT64_MAX);
     bh_json_bool(&d.j, true);
+    bh_json_fixed(&d.j, 12345, 3);
+    bh_json_fixed(&d.j, 5, 4);
+    bh_json_fixed(&d.j, UINT64_MAX, 19);
     bh_json_close(&d.j, ']');
-    CHECK_STR(bh_buf_text(&d.out), "[0, 18446744073709551615, true]\n");
+    CHECK_STR(bh_buf_text(&d.out),
+              "[0, 18446744073709551615, true, 12.345, 0.0005, 1.8446744073709551615]\n");
 }
 
 static bool writes(const char *s, const char *expected)
@@ -352,6 +356,23 @@ TEST(deepest_document)
     for (int i = 0; i < BH_JSON_DEPTH_MAX - 1; i++)
         bh_json_close(&d.j, ']');
     CHECK(valid(bh_buf_text(&d.out), &d.text));
+}
+
+TEST(numbers_below_zero)
+{
+    struct bh_buf out;
+    struct bh_json j;
+    bh_buf_init(&out, 4096);
+    bh_json_init(&j, &out);
+    bh_json_open_flat(&j, '{');
+    bh_json_key_i64(&j, "least", INT64_MIN);
+    bh_json_key_i64(&j, "error", -4);
+    bh_json_key_i64(&j, "more", 4);
+    bh_json_close(&j, '}');
+    CHECK(strstr(bh_buf_text(&out), "\"least\": -9223372036854775808") != NULL);
+    CHECK(strstr(bh_buf_text(&out), "\"error\": -4") != NULL &&
+          strstr(bh_buf_text(&out), "\"more\": 4") != NULL);
+    bh_buf_fini(&out);
 }
 
 TEST_MAIN

@@ -53,6 +53,13 @@ struct bh_sim_gpu_view {
     struct bh_sim_process_view processes[BH_SIM_VIEW_PROCESSES];
 };
 
+/* Who had a GPU's engines how long: reply of BH_SIM_OP_BUSY. */
+enum { BH_SIM_BUSY_MAX = 512 };
+struct bh_sim_busy {
+    uint32_t pid, on;   /* on: it is its turn */
+    uint64_t ns, turns; /* ever, of what it has now or had while it kept something there */
+};
+
 struct bh_sim_node_view {
     uint32_t n_gpus, pad;
     char scene[32], hostname[48], driver[20], nvml[20];

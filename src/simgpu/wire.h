@@ -37,6 +37,7 @@ enum bh_sim_op {
     BH_SIM_OP_STOP,    /* only the node's owner */
     BH_SIM_OP_WHAT, /* descriptor. Reply a: enum bh_call_file, b: GPU minor, c: managed memory mapped of it */
     BH_SIM_OP_MAPPED, /* a: pid. Reply a: managed memory mapped of the files it opened */
+    BH_SIM_OP_BUSY,   /* a: GPU. Only the node's owner. Reply a: now, ns; body: struct bh_sim_busy ... */
     BH_SIM_OP_N_, /* in a reply: there is no room for another caller (result says so), and the connection ends */
 };
 

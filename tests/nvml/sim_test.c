@@ -445,4 +445,42 @@ TEST(the_fabric_in_three_forms)
     sim_stop(&s);
 }
 
+TEST(counters_between_two_samples)
+{
+    struct sim s;
+    static struct nvml_gpm_metrics m;
+    struct nvml_gpm_support can = {.version = NVML_GPM_VERSION};
+    nvml_gpm_sample_t a, b;
+    unsigned v = 0;
+    CHECK(sim_init(&s, EIGHT));
+    nvml_device_t gpu = sim_gpu(&s, 0);
+    CHECK_EQ(NV(&s, nvmlGpmQueryDeviceSupport, OUT(void), gpu, &can), NVML_OK);
+    CHECK_EQ(can.supported, 1);
+    can.version = 9;
+    CHECK_EQ(NV(&s, nvmlGpmQueryDeviceSupport, OUT(void), gpu, &can), NVML_ARGUMENT_VERSION);
+    CHECK_EQ(NV(&s, nvmlGpmSampleAlloc, (nvml_gpm_sample_t *), &a), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlGpmSampleAlloc, (nvml_gpm_sample_t *), &b), NVML_OK);
+    m = (struct nvml_gpm_metrics){.version = NVML_GPM_VERSION, .count = 3, .from = a, .to = b};
+    m.at[0].id = NVML_GPM_SM_UTIL;
+    m.at[1].id = NVML_GPM_DRAM_UTIL;
+    m.at[2].id = NVML_GPM_PCIE_RX;
+    CHECK_EQ(NV(&s, nvmlGpmMetricsGet, (void *), &m), NVML_INVALID_ARGUMENT); /* nothing in them yet */
+    CHECK_EQ(NV(&s, nvmlGpmSampleGet, (DEV, nvml_gpm_sample_t), gpu, a), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlGpmSampleGet, (DEV, nvml_gpm_sample_t), gpu, b), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlGpmMetricsGet, (void *), &m), NVML_OK);
+    CHECK_EQ(m.at[0].status, NVML_OK);
+    CHECK(m.at[0].value >= 0 && m.at[0].value <= 100);
+    CHECK_EQ(m.at[1].status, NVML_OK);
+    CHECK_EQ(m.at[2].status, NVML_NOT_SUPPORTED);
+    CHECK_EQ(NV(&s, nvmlGpmSampleFree, (nvml_gpm_sample_t), a), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlGpmSampleFree, (nvml_gpm_sample_t), b), NVML_OK);
+    CHECK_EQ(NV(&s, nvmlDeviceGetPcieThroughput, (DEV, unsigned, unsigned *), gpu, 0, &v),
+             NVML_NOT_SUPPORTED);
+    CHECK_EQ(NV(&s, nvmlDeviceGetMaxPcieLinkGeneration, OUT(unsigned), gpu, &v), NVML_OK);
+    CHECK_EQ(v, 5);
+    CHECK_EQ(NV(&s, nvmlDeviceGetMaxPcieLinkWidth, OUT(unsigned), gpu, &v), NVML_OK);
+    CHECK_EQ(v, 16);
+    sim_stop(&s);
+}
+
 TEST_MAIN

@@ -114,6 +114,15 @@ enum { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FD = 1 };
 enum { CU_MEM_ACCESS_NONE = 0, CU_MEM_ACCESS_READ = 1, CU_MEM_ACCESS_READWRITE = 3 };
 enum { CU_DEVICE_CPU = -1 };
 enum { CU_CAPTURE_NONE = 0, CU_CAPTURE_ACTIVE = 1 };
+/* Of a process that another one suspends; the last two are a step that is under way. */
+enum cuda_process_state {
+    CU_PROCESS_RUNNING = 0,
+    CU_PROCESS_LOCKED = 1, /* its calls wait, its memory is on the card */
+    CU_PROCESS_CHECKPOINTED = 2,
+    CU_PROCESS_FAILED = 3, /* for good */
+    CU_PROCESS_CHECKPOINTING = 4,
+    CU_PROCESS_RESTORING = 5,
+};
 enum { CU_PROC_FOUND = 0, CU_PROC_NOT_FOUND = 1, CU_PROC_TOO_OLD = 2 };
 enum { CU_NODE_KERNEL = 0, CU_NODE_EMPTY = 5, CU_NODE_MEM_ALLOC = 10, CU_NODE_MEM_FREE = 11 };
 enum cuda_pool_attribute {
@@ -245,6 +254,12 @@ typedef struct {
     unsigned n_attributes;
 } CUlaunchConfig;
 
+typedef struct {
+    unsigned timeout_ms, reserved0; /* 0: for as long as it takes */
+    uint64_t reserved1[7];
+} CUcheckpointLockArgs;
+
+_Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUcheckpointLockArgs has another size");
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "CUmemAllocationProp has another size");
 _Static_assert(sizeof(CUmemAccessDesc) == 12, "CUmemAccessDesc has another size");
 _Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps has another size");
@@ -454,7 +469,7 @@ int cuDeviceGraphMemTrim(CUdevice device);
 int cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *ret);
 
 /* Suspending another process */
-int cuCheckpointProcessLock(int pid, void *args);
+int cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 int cuCheckpointProcessUnlock(int pid, void *args);
 int cuCheckpointProcessCheckpoint(int pid, void *args);
 int cuCheckpointProcessRestore(int pid, void *args);

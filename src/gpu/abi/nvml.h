@@ -55,10 +55,22 @@ enum {
     NVML_EVENT_RECOVERY = 0x8000,
 };
 
+enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 }; /* from the GPU; to it */
+/* GPM: percent, but for PCIe, which is in MiB a second. A version word that carries no size. */
+enum {
+    NVML_GPM_VERSION = 1,
+    NVML_GPM_SM_UTIL = 2,
+    NVML_GPM_DRAM_UTIL = 10,
+    NVML_GPM_PCIE_TX = 20,
+    NVML_GPM_PCIE_RX = 21,
+    NVML_GPM_MAX = 333,
+};
+
 typedef struct nvml_device *nvml_device_t;
 typedef struct nvml_gpu_instance *nvml_gpu_instance_t;
 typedef struct nvml_compute_instance *nvml_compute_instance_t;
 typedef struct nvml_event_set *nvml_event_set_t;
+typedef struct nvml_gpm_sample *nvml_gpm_sample_t;
 
 struct nvml_pci_info {
     char bus_id_legacy[16];
@@ -210,6 +222,23 @@ struct nvml_cc_settings {
     uint32_t version, environment, cc_feature, dev_tools, multi_gpu;
 };
 
+struct nvml_gpm_support {
+    uint32_t version, supported;
+};
+
+struct nvml_gpm_metric {
+    uint32_t id;
+    int32_t status; /* of this one alone */
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+
+struct nvml_gpm_metrics {
+    uint32_t version, count;
+    nvml_gpm_sample_t from, to;
+    struct nvml_gpm_metric at[NVML_GPM_MAX];
+};
+
 /* Vendor's name, ours, and what data/nvml_abi.json says of it. */
 #define BH_NVML_SIZE(vendor, ours, size) _Static_assert(sizeof(ours) == (size), #vendor " has another size")
 #define BH_NVML_AT(vendor, ours, field, off) \
@@ -269,6 +298,9 @@ BH_NVML_SIZE(nvmlGpuFabricInfo_v3_t, struct nvml_fabric_v3, 40);
 BH_NVML_SIZE(nvmlConfComputeSystemState_t, struct nvml_cc_state, 12);
 BH_NVML_SIZE(nvmlConfComputeSystemCaps_t, struct nvml_cc_capabilities, 8);
 BH_NVML_SIZE(nvmlSystemConfComputeSettings_v1_t, struct nvml_cc_settings, 20);
+BH_NVML_SIZE(nvmlGpmSupport_t, struct nvml_gpm_support, 8);
+BH_NVML_SIZE(nvmlGpmMetric_t, struct nvml_gpm_metric, 40);
+BH_NVML_SIZE(nvmlGpmMetricsGet_t, struct nvml_gpm_metrics, 13344);
 
 BH_NVML_VERSION(nvmlMemory_v2, NVML_MEMORY_V2, 0x02000028, struct nvml_memory_v2);
 BH_NVML_VERSION(nvmlGpuInstanceProfileInfo_v2, NVML_GI_PROFILE_V2, 0x02000098, struct nvml_gi_profile_v2);

@@ -62,11 +62,13 @@ enum rm_status {
     RM_INSUFFICIENT_RESOURCES = 0x1a,
     RM_INSUFFICIENT_PERMISSIONS = 0x1b,
     RM_INVALID_ARGUMENT = 0x1f,
+    RM_INVALID_CHANNEL = 0x21,
     RM_INVALID_CLASS = 0x22,
     RM_INVALID_CLIENT = 0x23,
     RM_INVALID_COMMAND = 0x24,
     RM_INVALID_DEVICE = 0x26,
     RM_INVALID_LIMIT = 0x2e,
+    RM_INVALID_OBJECT = 0x31,
     RM_INVALID_OBJECT_HANDLE = 0x33,
     RM_INVALID_OBJECT_PARENT = 0x36,
     RM_INVALID_PARAM_STRUCT = 0x3a,
@@ -95,6 +97,8 @@ enum rm_class {
     RM_CLASS_SUBDEVICE = 0x2080,
     RM_CLASS_VIRTUAL_RANGE = 0x50a0,
     RM_CLASS_CONTEXT_SHARE = 0x9067,
+    RM_CLASS_EVENT_BUFFER = 0x90cd,
+    RM_CLASS_MEMORY_DEVICELESS = 0x90ce, /* system memory of a client, for an event buffer */
     RM_CLASS_VASPACE = 0x90f1,
     RM_CLASS_CHANNEL_GROUP = 0xa06c,
     RM_CLASS_USERMODE_AMPERE = 0xc561,
@@ -112,6 +116,11 @@ enum rm_command {
     RM_CTRL_FB_GET_INFO = 0x20801301,      /* the same as the next, with the list behind a pointer */
     RM_CTRL_FB_GET_INFO_V2 = 0x20801303,   /* pairs of index and value */
     RM_CTRL_PERF_USE_SAMPLES = 0x20802096,
+    RM_CTRL_TIMER_GET_TIME = 0x20800403,   /* u64, nanoseconds on the card's clock, since the epoch */
+    RM_CTRL_GR_BIND_SWITCHES = 0x20801238, /* writes turns on the card into an event buffer; for root */
+    RM_CTRL_EVENT_BUFFER_ENABLE = 0x90cd0101,
+    RM_CTRL_EVENT_BUFFER_GET = 0x90cd0102,   /* records up to here were read */
+    RM_CTRL_EVENT_BUFFER_FLUSH = 0x90cd0104, /* no params: what the card has still by itself, too */
     RM_CTRL_GPU_GET_PIDS = 0x2080018d,
     RM_CTRL_GPU_GET_PID_INFO = 0x2080018e,
     RM_CTRL_FIFO_DISABLE_CHANNELS = 0x2080110b,
@@ -252,14 +261,62 @@ struct rm_engine_use {
     uint8_t pad[4];
     uint64_t process;
 };
+enum { RM_SAMPLES_USE = 2 };
 struct rm_use_samples {
-    uint8_t type, pad[3];
-    uint32_t bytes, count, tracker;
+    uint8_t type, pad[3];           /* RM_SAMPLES_USE */
+    uint32_t bytes, count, tracker; /* bytes: of the samples, says who asks */
     struct {
         uint64_t at;
         struct rm_engine_use
             engines[6]; /* memory, graphics and compute, encoder, decoder, JPEG, optical flow */
     } samples[72];
+};
+
+/*
+ * Who has the card when. The driver writes a record of each beginning and end of a turn into a ring in memory that it shares
+ * with the client: put is where it writes next, get where the client reads next, and the ring is full one before get.
+ */
+struct rm_event_buffer_params { /* of RM_ALLOC for RM_CLASS_EVENT_BUFFER, below the client */
+    uint64_t header_address, records_address;
+    uint32_t record_size, record_count;
+    uint64_t variable_address;
+    uint32_t variable_size, free_threshold;
+    uint64_t notify;
+    uint32_t variable_threshold, subdevice, flags;
+    uint32_t header, records, variable; /* objects of RM_CLASS_MEMORY_DEVICELESS that a user may only read */
+};
+struct rm_event_buffer_head { /* begins the header's memory */
+    uint32_t get, put;
+    uint64_t count, dropped, variable_dropped; /* dropped: where the oldest are kept */
+};
+struct rm_bind_switches {                         /* params of RM_CTRL_GR_BIND_SWITCHES */
+    uint32_t buffer, record_size, detail, filter; /* record_size: of what follows a record's head */
+    uint8_t all_users, pad[3];
+    uint32_t reason; /* why not */
+};
+struct rm_event_buffer_enable {
+    uint8_t on, pad[3];
+    uint32_t keep; /* RM_KEEP_OLDEST: of a full ring */
+};
+struct rm_event_buffer_get {
+    uint32_t get, variable_get;
+};
+struct rm_switch_record {
+    uint16_t type, subtype; /* type: RM_RECORD_SWITCH */
+    uint32_t variable;
+    uint8_t tag, vmid; /* tag: RM_TURN_BEGINS, RM_TURN_ENDS, as the details asked for (0) have it */
+    uint16_t seq;      /* of the buffer: a gap is a record that was lost */
+    uint32_t context,
+        pid; /* pid 0: hidden from this user; all ones: the kernel's, or of a channel that is gone */
+    uint16_t pad;
+    uint8_t gi, ci;
+    uint64_t at_ns; /* the card's clock, in steps of 32; of the kernel's own turns not exact, and 0 allowed */
+};
+enum {
+    RM_KEEP_OLDEST = 1,
+    RM_RECORD_SWITCH = 2,
+    RM_TURN_BEGINS = 6,
+    RM_TURN_ENDS = 7,
 };
 
 enum rm_share_type { RM_SHARE_ALL = 1, RM_SHARE_CLIENT = 3, RM_SHARE_PID = 4, RM_SHARE_TYPES = 8 };
@@ -286,9 +343,13 @@ enum rm_fb_index {
 enum {
     RM_HEAP_ALLOC_SIZE = 2,
     RM_HEAP_FREE = 3,
-    RM_ATTR_LOCATION = 3 << 25,       /* of attr; 0: video memory */
+    RM_ATTR_LOCATION = 3 << 25, /* of attr; 0: video memory */
+    RM_ATTR2_USER_READ_ONLY = 1 << 22,
+    RM_MAP_READ_ONLY = 1,             /* of a mapping's flags */
     RM_MEMORY_FLAG_VIRTUAL = 0x80000, /* of flags: address space only */
 };
+
+#define RM_ATTR_WRITE_BACK (UINT32_C(5) << 29) /* of attr */
 
 #define RM_SIZE(s, n)       _Static_assert(sizeof(struct s) == (n), #s " has another size")
 #define RM_AT(s, field, at) _Static_assert(offsetof(struct s, field) == (at), #s "." #field " is elsewhere")
@@ -340,5 +401,22 @@ RM_SIZE(rm_engine_use, 128);
 RM_AT(rm_engine_use, process, 120);
 RM_SIZE(rm_use_samples, 55888);
 RM_SIZE(rm_pid_info, 14408);
+RM_SIZE(rm_event_buffer_params, 72);
+RM_AT(rm_event_buffer_params, record_size, 16);
+RM_AT(rm_event_buffer_params, notify, 40);
+RM_AT(rm_event_buffer_params, subdevice, 52);
+RM_AT(rm_event_buffer_params, records, 64);
+RM_SIZE(rm_event_buffer_head, 32);
+RM_AT(rm_event_buffer_head, dropped, 16);
+RM_SIZE(rm_bind_switches, 24);
+RM_AT(rm_bind_switches, all_users, 16);
+RM_AT(rm_bind_switches, reason, 20);
+RM_SIZE(rm_event_buffer_enable, 8);
+RM_SIZE(rm_event_buffer_get, 8);
+RM_SIZE(rm_switch_record, 32);
+RM_AT(rm_switch_record, tag, 8);
+RM_AT(rm_switch_record, seq, 10);
+RM_AT(rm_switch_record, pid, 16);
+RM_AT(rm_switch_record, at_ns, 24);
 
 #endif

@@ -152,6 +152,16 @@ bool bh_cu_alloc_take(uint64_t base, struct bh_cu_alloc *ret)
     return found;
 }
 
+bool bh_cu_alloc_any(enum bh_cu_what what)
+{
+    bool any = false;
+    pthread_mutex_lock(&cu.lock);
+    for (size_t i = 0; i < allocs.n && !any; i++)
+        any = allocs.at[i].what == what;
+    pthread_mutex_unlock(&cu.lock);
+    return any;
+}
+
 bool bh_cu_alloc_touch(uint64_t base, uint32_t gpu)
 {
     size_t i;
@@ -185,6 +195,19 @@ bool bh_cu_back_find(uint64_t at, struct bh_cu_back *ret)
     bool found = i < backs.n && backs.at[i].base <= at;
     if (found)
         *ret = backs.at[i];
+    pthread_mutex_unlock(&cu.lock);
+    return found;
+}
+
+bool bh_cu_back_of(const struct bh_cu_mem *mem, size_t n, struct bh_cu_back *ret)
+{
+    bool found = false;
+    pthread_mutex_lock(&cu.lock);
+    for (size_t i = 0; i < backs.n && !found; i++) {
+        found = backs.at[i].mem == mem && n-- == 0;
+        if (found)
+            *ret = backs.at[i];
+    }
     pthread_mutex_unlock(&cu.lock);
     return found;
 }

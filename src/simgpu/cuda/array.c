@@ -45,6 +45,7 @@ static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d)
 
 int cuArray3DCreate_v2(CUarray *ret, const CUDA_ARRAY3D_DESCRIPTOR *what)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     struct bh_cu_mem *mem;
     int rc = bh_cu_current(&ctx);
@@ -78,6 +79,7 @@ BH_CU_ALIAS(cuArray3DCreate, cuArray3DCreate_v2);
 
 int cuArrayCreate_v2(CUarray *ret, const CUDA_ARRAY_DESCRIPTOR *what)
 {
+    BH_CU_CALL();
     if (!what)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR all = {
@@ -94,6 +96,7 @@ static int find(CUarray array)
 
 int cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *ret, CUarray array)
 {
+    BH_CU_CALL();
     int rc = find(array);
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -104,6 +107,7 @@ BH_CU_ALIAS(cuArray3DGetDescriptor, cuArray3DGetDescriptor_v2);
 
 int cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *ret, CUarray array)
 {
+    BH_CU_CALL();
     int rc = find(array);
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -117,6 +121,7 @@ BH_CU_ALIAS(cuArrayGetDescriptor, cuArrayGetDescriptor_v2);
 
 int cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUarray array, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = find(array);
     rc = rc ? rc : bh_cu_device(device, &d);
@@ -129,6 +134,7 @@ int cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *ret, CUarray ar
 /* The memory may be gone already, with its context. */
 int cuArrayDestroy(CUarray array)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = find(array);
     if (rc)

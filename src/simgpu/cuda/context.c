@@ -206,6 +206,7 @@ int bh_cu_primary(struct bh_cu_device *d, CUcontext *ret)
 
 int cuDevicePrimaryCtxRetain(CUcontext *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -241,18 +242,21 @@ static int primary_drop(CUdevice device, bool all)
 
 int cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
+    BH_CU_CALL();
     return primary_drop(device, false);
 }
 BH_CU_ALIAS(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2);
 
 int cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+    BH_CU_CALL();
     return primary_drop(device, true);
 }
 BH_CU_ALIAS(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2);
 
 int cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (!rc)
@@ -263,6 +267,7 @@ BH_CU_ALIAS(cuDevicePrimaryCtxSetFlags, cuDevicePrimaryCtxSetFlags_v2);
 
 int cuDevicePrimaryCtxGetState(CUdevice device, unsigned *ret_flags, int *ret_active)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret_flags || !ret_active)
@@ -276,6 +281,7 @@ int cuDevicePrimaryCtxGetState(CUdevice device, unsigned *ret_flags, int *ret_ac
 
 int cuCtxPushCurrent_v2(CUcontext context)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -288,6 +294,7 @@ BH_CU_ALIAS(cuCtxPushCurrent, cuCtxPushCurrent_v2);
 
 int cuCtxPopCurrent_v2(CUcontext *ret)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || stack.n == 0)
         return rc ? rc : CUDA_ERROR_INVALID_CONTEXT;
@@ -300,6 +307,7 @@ BH_CU_ALIAS(cuCtxPopCurrent, cuCtxPopCurrent_v2);
 
 int cuCtxSetCurrent(CUcontext context)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -313,6 +321,7 @@ int cuCtxSetCurrent(CUcontext context)
 
 int cuCtxGetCurrent(CUcontext *ret)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -322,6 +331,7 @@ int cuCtxGetCurrent(CUcontext *ret)
 
 int cuCtxCreate_v2(CUcontext *ret, unsigned flags, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     CUcontext ctx;
     int rc = bh_cu_device(device, &d);
@@ -337,17 +347,20 @@ BH_CU_ALIAS(cuCtxCreate, cuCtxCreate_v2);
 
 int cuCtxCreate_v3(CUcontext *ret, void *affinity, int n, unsigned flags, CUdevice device)
 {
+    BH_CU_CALL();
     (void)affinity; /* a share of the processors: only under MPS */
     return n > 0 ? CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(ret, flags, device);
 }
 
 int cuCtxCreate_v4(CUcontext *ret, void *params, unsigned flags, CUdevice device)
 {
+    BH_CU_CALL();
     return params ? CUDA_ERROR_NOT_SUPPORTED : cuCtxCreate_v2(ret, flags, device);
 }
 
 int cuCtxDestroy_v2(CUcontext context)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -363,6 +376,7 @@ BH_CU_ALIAS(cuCtxDestroy, cuCtxDestroy_v2);
 
 int cuCtxGetDevice(CUdevice *ret)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret)
@@ -373,6 +387,7 @@ int cuCtxGetDevice(CUdevice *ret)
 
 int cuCtxGetFlags(unsigned *ret)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret)
@@ -383,6 +398,7 @@ int cuCtxGetFlags(unsigned *ret)
 
 int cuCtxSetFlags(unsigned flags)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (!rc)
@@ -392,6 +408,7 @@ int cuCtxSetFlags(unsigned flags)
 
 int cuCtxGetId(CUcontext context, uint64_t *ret)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = context ? bh_cu_context(context, &ctx) : bh_cu_current(&ctx);
     if (rc || !ret)
@@ -402,6 +419,7 @@ int cuCtxGetId(CUcontext context, uint64_t *ret)
 
 int cuCtxGetApiVersion(CUcontext context, unsigned *ret)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = context ? bh_cu_context(context, &ctx) : bh_cu_current(&ctx);
     if (rc || !ret)
@@ -412,6 +430,7 @@ int cuCtxGetApiVersion(CUcontext context, unsigned *ret)
 
 int cuCtxSynchronize(void)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     rc = rc ? rc : bh_cu_drain(ctx);
@@ -422,6 +441,7 @@ int cuCtxSynchronize(void)
 
 int cuCtxSetLimit(int limit, size_t value)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || limit < 0 || limit >= CU_LIMIT_N_)
@@ -432,6 +452,7 @@ int cuCtxSetLimit(int limit, size_t value)
 
 int cuCtxGetLimit(size_t *ret, int limit)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret || limit < 0 || limit >= CU_LIMIT_N_)
@@ -442,6 +463,7 @@ int cuCtxGetLimit(size_t *ret, int limit)
 
 int cuCtxGetCacheConfig(int *ret)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret)
@@ -452,6 +474,7 @@ int cuCtxGetCacheConfig(int *ret)
 
 int cuCtxSetCacheConfig(int config)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     (void)config; /* a preference, and there is no cache */
     return bh_cu_current(&ctx);
@@ -459,6 +482,7 @@ int cuCtxSetCacheConfig(int config)
 
 int cuCtxGetStreamPriorityRange(int *ret_least, int *ret_greatest)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (!rc && ret_least)
@@ -470,6 +494,7 @@ int cuCtxGetStreamPriorityRange(int *ret_least, int *ret_greatest)
 
 int cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
+    BH_CU_CALL();
     CUcontext ctx, other;
     int can = 0, rc = bh_cu_current(&ctx);
     rc = rc ? rc : bh_cu_context(peer, &other);
@@ -482,6 +507,7 @@ int cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 
 int cuCtxDisablePeerAccess(CUcontext peer)
 {
+    BH_CU_CALL();
     CUcontext ctx, other;
     int rc = bh_cu_current(&ctx);
     return rc ? rc : bh_cu_context(peer, &other);

@@ -3,6 +3,7 @@
 #include "simgpu/cuda/internal.h"
 #include "simgpu/cuda/node_fixture.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 TEST(nothing_works_before_it_is_initialised)
@@ -147,14 +148,36 @@ TEST(limits_are_kept_and_unknown_ones_refused)
     CHECK_EQ(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
 }
 
-TEST(suspending_is_not_offered)
+TEST(who_is_no_cuda_process_is_not_suspended)
 {
-    int state;
-    CHECK_EQ(cuCheckpointProcessLock(1, NULL), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(cuCheckpointProcessCheckpoint(1, NULL), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(cuCheckpointProcessRestore(1, NULL), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(cuCheckpointProcessUnlock(1, NULL), CUDA_ERROR_NOT_SUPPORTED);
-    CHECK_EQ(cuCheckpointProcessGetState(1, &state), CUDA_ERROR_NOT_SUPPORTED);
+    int state = -1;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(pause());
+    CHECK(pid > 0);
+    CHECK_EQ(cuCheckpointProcessGetState(pid, &state), CUDA_ERROR_NOT_INITIALIZED);
+    CHECK_EQ(cuCheckpointProcessLock(pid, NULL), CUDA_ERROR_NOT_INITIALIZED);
+    CHECK_EQ(kill(pid, SIGKILL), 0);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+    CHECK_EQ(cuCheckpointProcessLock(pid, NULL), CUDA_ERROR_NOT_INITIALIZED);
+    CHECK_EQ(cuCheckpointProcessGetState(pid, NULL), CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST(orders_that_do_not_fit_the_state_change_nothing)
+{
+    int state = -1, thread = 0;
+    char restore[64] = {0};
+    CHECK_EQ(cuCheckpointProcessGetState(getpid(), &state), CUDA_SUCCESS);
+    CHECK_EQ(state, CU_PROCESS_RUNNING);
+    CHECK_EQ(cuCheckpointProcessCheckpoint(getpid(), NULL), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_EQ(cuCheckpointProcessRestore(getpid(), NULL), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_EQ(cuCheckpointProcessRestore(getpid(), restore), CUDA_ERROR_NOT_SUPPORTED);
+    CHECK_EQ(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_EQ(cuCheckpointProcessGetRestoreThreadId(getpid(), &thread), CUDA_SUCCESS);
+    CHECK(thread > 0 && thread != getpid());
+    CHECK_EQ(cuCheckpointProcessLock(getpid(), NULL), CUDA_SUCCESS);
+    CHECK_EQ(cuCheckpointProcessLock(getpid(), NULL), CUDA_ERROR_ILLEGAL_STATE);
+    CHECK_EQ(cuCheckpointProcessUnlock(getpid(), NULL), CUDA_SUCCESS);
 }
 
 TEST(a_child_that_was_forked_has_none_of_it)

@@ -121,46 +121,54 @@ static uint64_t host(const void *p)
 
 int cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
+    BH_CU_CALL();
     return copy(to, EITHER, from, EITHER, bytes, NULL, true);
 }
 
 int cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    BH_CU_CALL();
     return copy(to, EITHER, from, EITHER, bytes, stream, false);
 }
 
 int cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes)
 {
+    BH_CU_CALL();
     return copy(to, DEVICE, host(from), HOST, bytes, NULL, true);
 }
 BH_CU_ALIAS(cuMemcpyHtoD, cuMemcpyHtoD_v2);
 
 int cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes)
 {
+    BH_CU_CALL();
     return copy(host(to), HOST, from, DEVICE, bytes, NULL, true);
 }
 BH_CU_ALIAS(cuMemcpyDtoH, cuMemcpyDtoH_v2);
 
 int cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
+    BH_CU_CALL();
     return copy(to, DEVICE, from, DEVICE, bytes, NULL, false);
 }
 BH_CU_ALIAS(cuMemcpyDtoD, cuMemcpyDtoD_v2);
 
 int cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
 {
+    BH_CU_CALL();
     return copy(to, DEVICE, host(from), HOST, bytes, stream, false);
 }
 BH_CU_ALIAS(cuMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2);
 
 int cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    BH_CU_CALL();
     return copy(host(to), HOST, from, DEVICE, bytes, stream, false);
 }
 BH_CU_ALIAS(cuMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2);
 
 int cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream)
 {
+    BH_CU_CALL();
     return copy(to, DEVICE, from, DEVICE, bytes, stream, false);
 }
 BH_CU_ALIAS(cuMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2);
@@ -225,33 +233,39 @@ static int fill(uint64_t at, uint32_t value, size_t width, size_t n, CUstream gi
 
 int cuMemsetD8_v2(CUdeviceptr at, uint8_t value, size_t n)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, NULL);
 }
 BH_CU_ALIAS(cuMemsetD8, cuMemsetD8_v2);
 
 int cuMemsetD16_v2(CUdeviceptr at, uint16_t value, size_t n)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, NULL);
 }
 BH_CU_ALIAS(cuMemsetD16, cuMemsetD16_v2);
 
 int cuMemsetD32_v2(CUdeviceptr at, uint32_t value, size_t n)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, NULL);
 }
 BH_CU_ALIAS(cuMemsetD32, cuMemsetD32_v2);
 
 int cuMemsetD8Async(CUdeviceptr at, uint8_t value, size_t n, CUstream stream)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, stream);
 }
 
 int cuMemsetD16Async(CUdeviceptr at, uint16_t value, size_t n, CUstream stream)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, stream);
 }
 
 int cuMemsetD32Async(CUdeviceptr at, uint32_t value, size_t n, CUstream stream)
 {
+    BH_CU_CALL();
     return fill(at, value, sizeof(value), n, stream);
 }

@@ -8,6 +8,7 @@
 
 int cuDeviceGetCount(int *ret)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -17,6 +18,7 @@ int cuDeviceGetCount(int *ret)
 
 int cuDeviceGet(CUdevice *ret, int ordinal)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(ordinal, &d);
     if (rc || !ret)
@@ -27,6 +29,7 @@ int cuDeviceGet(CUdevice *ret, int ordinal)
 
 int cuDeviceGetName(char *ret, int size, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret || size <= 0)
@@ -37,6 +40,7 @@ int cuDeviceGetName(char *ret, int size, CUdevice device)
 
 int cuDeviceGetUuid_v2(CUuuid *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -48,6 +52,7 @@ int cuDeviceGetUuid_v2(CUuuid *ret, CUdevice device)
 /* The first version names the GPU where the second names the MIG instance. */
 int cuDeviceGetUuid(CUuuid *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -58,6 +63,7 @@ int cuDeviceGetUuid(CUuuid *ret, CUdevice device)
 
 int cuDeviceGetLuid(char *ret, unsigned *ret_mask, CUdevice device)
 {
+    BH_CU_CALL();
     (void)ret;
     (void)ret_mask;
     (void)device;
@@ -66,6 +72,7 @@ int cuDeviceGetLuid(char *ret, unsigned *ret_mask, CUdevice device)
 
 int cuDeviceTotalMem_v2(size_t *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     rc = rc ? rc : bh_cu_device_start(d); /* where the driver was asked */
@@ -159,6 +166,7 @@ static int attribute_of(const struct bh_cu_device *d, int attribute)
 
 int cuDeviceGetAttribute(int *ret, int attribute, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret || attribute <= 0 || attribute >= CU_ATTR_MAX_)
@@ -169,12 +177,14 @@ int cuDeviceGetAttribute(int *ret, int attribute, CUdevice device)
 
 int cuDeviceComputeCapability(int *ret_major, int *ret_minor, CUdevice device)
 {
+    BH_CU_CALL();
     int rc = cuDeviceGetAttribute(ret_major, CU_ATTR_COMPUTE_CAPABILITY_MAJOR, device);
     return rc ? rc : cuDeviceGetAttribute(ret_minor, CU_ATTR_COMPUTE_CAPABILITY_MINOR, device);
 }
 
 int cuDeviceGetProperties(CUdevprop *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -198,6 +208,7 @@ int cuDeviceGetProperties(CUdevprop *ret, CUdevice device)
 
 int cuDeviceGetPCIBusId(char *ret, int size, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret || size <= 0)
@@ -210,6 +221,7 @@ int cuDeviceGetPCIBusId(char *ret, int size, CUdevice device)
 
 int cuDeviceGetByPCIBusId(CUdevice *ret, const char *id)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret || !id)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -224,6 +236,7 @@ int cuDeviceGetByPCIBusId(CUdevice *ret, const char *id)
 /* GPUs behind the same switches reach each other; MIG instances reach nobody. */
 int cuDeviceCanAccessPeer(int *ret, CUdevice device, CUdevice peer)
 {
+    BH_CU_CALL();
     struct bh_cu_device *a, *b;
     int rc = bh_cu_device(device, &a);
     rc = rc ? rc : bh_cu_device(peer, &b);
@@ -236,6 +249,7 @@ int cuDeviceCanAccessPeer(int *ret, CUdevice device, CUdevice peer)
 
 int cuDeviceGetP2PAttribute(int *ret, int attribute, CUdevice device, CUdevice peer)
 {
+    BH_CU_CALL();
     enum { RANK = 1, ACCESS = 2, ATOMICS = 3, ARRAYS = 4 };
     if (attribute < RANK || attribute > ARRAYS || device == peer)
         return CUDA_ERROR_INVALID_VALUE;

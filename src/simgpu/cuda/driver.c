@@ -36,10 +36,11 @@ static const struct bh_call *shape_of(enum bh_cu_shape shape)
     return &fallback;
 }
 
-static struct bh_cu_mem *mem_of(CUcontext ctx, uint32_t handle, uint64_t bytes)
+static struct bh_cu_mem *mem_of(CUcontext ctx, enum bh_cu_shape shape, uint32_t handle, uint64_t bytes)
 {
     struct bh_cu_mem *m = bh_alloc(1, sizeof(*m));
-    *m = (struct bh_cu_mem){.device = ctx->device,
+    *m = (struct bh_cu_mem){.shape = shape,
+                            .device = ctx->device,
                             .fd = ctx->fd,
                             .uvm = ctx->uvm,
                             .client = ctx->client,
@@ -47,6 +48,13 @@ static struct bh_cu_mem *mem_of(CUcontext ctx, uint32_t handle, uint64_t bytes)
                             .handle = handle,
                             .bytes = bytes,
                             .refs = 1};
+    pthread_mutex_lock(&cu.lock);
+    m->next = cu.mems;
+    m->self = &cu.mems;
+    if (m->next)
+        m->next->self = &m->next;
+    cu.mems = m;
+    pthread_mutex_unlock(&cu.lock);
     return m;
 }
 
@@ -67,31 +75,56 @@ int bh_cu_control(CUcontext ctx, uint32_t object, uint32_t command, void *params
     return control(ctx->fd, ctx->client, object, command, params, size);
 }
 
-int bh_cu_mem_new(CUcontext ctx, enum bh_cu_shape shape, uint64_t bytes, struct bh_cu_mem **ret)
+/* An object in the shape in which the recording has it. */
+static int object_new(int fd, uint32_t client, uint32_t parent, enum bh_cu_shape shape, uint64_t bytes,
+                      uint32_t *ret)
 {
     const struct bh_call *like = shape_of(shape);
-    const struct bh_play_object *third = bh_play_find(&ctx->play, THIRD_PARTY, ctx->client, 0);
     struct rm_memory_params params = {.flags = like->mflags,
                                       .attr = like->attr,
                                       .attr2 = like->attr2,
                                       .size = bytes,
                                       .alignment = BH_CU_PAGE,
                                       .numa_node = -1};
-    struct rm_alloc a = {.client = ctx->client,
-                         .parent = ctx->parent,
+    struct rm_alloc a = {.client = client,
+                         .parent = parent,
                          .object = bh_play_handle(),
                          .class = like->what,
                          .params = (uint64_t)(uintptr_t)&params,
                          .params_size = like->params,
                          .flags = like->flags};
-    if (bh_sim_ioctl(ctx->fd, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
+    if (bh_sim_ioctl(fd, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
         return bh_cu_from_errno(errno);
     if (a.status)
         return bh_cu_from_status(a.status);
-    *ret = mem_of(ctx, a.object, bytes);
+    *ret = a.object;
+    return 0;
+}
+
+int bh_cu_mem_new(CUcontext ctx, enum bh_cu_shape shape, uint64_t bytes, struct bh_cu_mem **ret)
+{
+    const struct bh_play_object *third = bh_play_find(&ctx->play, THIRD_PARTY, ctx->client, 0);
+    uint32_t object;
+    int rc = object_new(ctx->fd, ctx->client, ctx->parent, shape, bytes, &object);
+    if (rc)
+        return rc;
+    *ret = mem_of(ctx, shape, object, bytes);
     if (shape == BH_CU_SHAPE_PLAIN && third)
         (*ret)->third_party = third->handle;
     return 0;
+}
+
+int bh_cu_mem_obtain_again(struct bh_cu_mem *mem)
+{
+    return object_new(mem->fd, mem->client, mem->parent, mem->shape, mem->bytes, &mem->handle);
+}
+
+int bh_cu_mem_take_back(struct bh_cu_mem *mem)
+{
+    struct rm_free f = {.client = mem->client, .object = mem->handle};
+    if (bh_sim_ioctl(mem->fd, RM_IOC(RM_FREE, sizeof(f)), &f) < 0)
+        return bh_cu_from_errno(errno);
+    return bh_cu_from_status(f.status);
 }
 
 /* Pages of this process that the card may reach. */
@@ -111,7 +144,7 @@ int bh_cu_mem_host(CUcontext ctx, uint64_t at, uint64_t bytes, struct bh_cu_mem 
         return bh_cu_from_errno(errno);
     if (m.status)
         return bh_cu_from_status(m.status);
-    *ret = mem_of(ctx, m.object, bytes);
+    *ret = mem_of(ctx, BH_CU_SHAPE_HOST, m.object, bytes);
     return 0;
 }
 
@@ -127,7 +160,7 @@ int bh_cu_mem_dup(CUcontext ctx, uint32_t source_client, uint32_t source_object,
         return bh_cu_from_errno(errno);
     if (d.status)
         return d.status == RM_INSUFFICIENT_PERMISSIONS ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_INVALID_VALUE;
-    *ret = mem_of(ctx, d.object, bytes);
+    *ret = mem_of(ctx, BH_CU_SHAPE_N_, d.object, bytes);
     return 0;
 }
 
@@ -141,13 +174,17 @@ void bh_cu_mem_get(struct bh_cu_mem *mem)
 /* What the driver says to a free is not looked at: after a fault there may be nothing left to free. */
 void bh_cu_mem_put(struct bh_cu_mem *mem)
 {
-    struct rm_free f = {.client = mem->client, .object = mem->handle};
     pthread_mutex_lock(&cu.lock);
     const bool last = --mem->refs == 0;
+    if (last) {
+        *mem->self = mem->next;
+        if (mem->next)
+            mem->next->self = mem->self;
+    }
     pthread_mutex_unlock(&cu.lock);
     if (!last)
         return;
-    (void)bh_sim_ioctl(mem->fd, RM_IOC(RM_FREE, sizeof(f)), &f);
+    (void)bh_cu_mem_take_back(mem);
     free(mem);
 }
 
@@ -180,11 +217,17 @@ void bh_cu_unmap_from(uint64_t at, uint64_t size, const struct bh_cu_mem *mem)
         &(struct bh_uvm_call){.base = at, .length = size, .uuid = mem->device->play.uuid, .ctl = -1});
 }
 
+void bh_cu_mem_known(const struct bh_cu_mem *mem, bool known)
+{
+    uint64_t params[4] = {0}; /* the caller's pages are zero here: nobody looks at them */
+    if (mem->third_party)
+        (void)control(mem->fd, mem->client, mem->third_party, known ? REGISTER_MEMORY : UNREGISTER_MEMORY,
+                      params, known ? sizeof(params) : sizeof(uint32_t));
+}
+
 int bh_cu_map(uint64_t at, uint64_t size, struct bh_cu_mem *mem, uint64_t offset)
 {
-    uint64_t known[4] = {0}; /* the caller's pages are zero here: nobody looks at them */
-    if (mem->third_party)
-        (void)control(mem->fd, mem->client, mem->third_party, REGISTER_MEMORY, known, sizeof(known));
+    bh_cu_mem_known(mem, true);
     int rc = bh_cu_uvm(mem->uvm, UVM_CREATE_EXTERNAL_RANGE, at, size);
     if (rc)
         return rc;
@@ -204,9 +247,7 @@ bool bh_cu_unmap(uint64_t at, uint64_t size)
     bool any = false;
     while (bh_cu_back_take(at, size, &back)) {
         struct bh_cu_mem *mem = back.mem;
-        uint32_t known = 0;
-        if (mem->third_party)
-            (void)control(mem->fd, mem->client, mem->third_party, UNREGISTER_MEMORY, &known, sizeof(known));
+        bh_cu_mem_known(mem, false);
         (void)bh_cu_uvm(mem->uvm, UVM_FREE, back.base, back.size);
         bh_cu_mem_put(mem);
         any = true;

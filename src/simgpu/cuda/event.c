@@ -9,6 +9,7 @@
 
 int cuEventCreate(CUevent *ret, unsigned flags)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret || flags > 7)
@@ -24,6 +25,7 @@ int cuEventCreate(CUevent *ret, unsigned flags)
 
 int cuEventDestroy_v2(CUevent event)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -47,6 +49,7 @@ static int find(CUevent event)
 
 int cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(event);
     rc = rc ? rc : bh_cu_stream(event->ctx, stream, &s);
@@ -67,11 +70,13 @@ int cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags)
 
 int cuEventRecord(CUevent event, CUstream stream)
 {
+    BH_CU_CALL();
     return cuEventRecordWithFlags(event, stream, 0);
 }
 
 int cuEventSynchronize(CUevent event)
 {
+    BH_CU_CALL();
     int rc = find(event);
     if (rc || !event->channel)
         return rc;
@@ -87,12 +92,14 @@ int cuEventSynchronize(CUevent event)
 
 int cuEventQuery(CUevent event)
 {
+    BH_CU_CALL();
     int rc = find(event);
     return rc || !event->channel ? rc : bh_cu_done(event->ctx, event->channel, event->fence);
 }
 
 int cuEventElapsedTime(float *ret_ms, CUevent from, CUevent to)
 {
+    BH_CU_CALL();
     int rc = find(from);
     rc = rc ? rc : find(to);
     if (rc || !ret_ms)
@@ -110,6 +117,7 @@ BH_CU_ALIAS(cuEventElapsedTime_v2, cuEventElapsedTime);
 
 int cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent event)
 {
+    BH_CU_CALL();
     (void)ret;
     (void)event;
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -117,6 +125,7 @@ int cuIpcGetEventHandle(CUipcEventHandle *ret, CUevent event)
 
 int cuIpcOpenEventHandle(CUevent *ret, CUipcEventHandle handle)
 {
+    BH_CU_CALL();
     (void)ret;
     (void)handle;
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -36,6 +36,7 @@ static CUgraph graph_new(void)
 
 int cuGraphCreate(CUgraph *ret, unsigned flags)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret || flags)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -63,6 +64,7 @@ static int find(CUgraph graph)
 
 int cuGraphDestroy(CUgraph graph)
 {
+    BH_CU_CALL();
     int rc = find(graph);
     if (!rc)
         bh_cu_graph_drop(graph);
@@ -93,6 +95,7 @@ static int node_add(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, s
 int cuGraphAddKernelNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n,
                          const CUDA_KERNEL_NODE_PARAMS *params)
 {
+    BH_CU_CALL();
     struct CUgraphNode_st node = {.type = CU_NODE_KERNEL};
     if (!params)
         return CUDA_ERROR_INVALID_VALUE;
@@ -103,6 +106,7 @@ int cuGraphAddKernelNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *aft
 int cuGraphAddKernelNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n,
                             const CUDA_KERNEL_NODE_PARAMS *params)
 {
+    BH_CU_CALL();
     CUDA_KERNEL_NODE_PARAMS p;
     if (!params)
         return CUDA_ERROR_INVALID_VALUE;
@@ -113,12 +117,14 @@ int cuGraphAddKernelNode_v2(CUgraphNode *ret, CUgraph graph, const CUgraphNode *
 
 int cuGraphAddEmptyNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n)
 {
+    BH_CU_CALL();
     return node_add(ret, graph, after, n, &(struct CUgraphNode_st){.type = CU_NODE_EMPTY});
 }
 
 int cuGraphAddMemAllocNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n,
                            CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = find(graph);
     if (rc || !params || params->bytes == 0 || params->bytes > UINT64_MAX / 4 ||
@@ -140,6 +146,7 @@ int cuGraphAddMemAllocNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *a
 
 int cuGraphAddMemFreeNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *after, size_t n, CUdeviceptr at)
 {
+    BH_CU_CALL();
     if (!at)
         return CUDA_ERROR_INVALID_VALUE;
     return node_add(ret, graph, after, n, &(struct CUgraphNode_st){.type = CU_NODE_MEM_FREE, .at = at});
@@ -147,6 +154,7 @@ int cuGraphAddMemFreeNode(CUgraphNode *ret, CUgraph graph, const CUgraphNode *af
 
 int cuGraphGetNodes(CUgraph graph, CUgraphNode *ret, size_t *n)
 {
+    BH_CU_CALL();
     int rc = find(graph);
     if (rc || !n)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -159,6 +167,7 @@ int cuGraphGetNodes(CUgraph graph, CUgraphNode *ret, size_t *n)
 
 int cuGraphNodeGetType(CUgraphNode node, int *ret)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret || !bh_cu_handle_ok(BH_CU_NODE, node))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -170,6 +179,7 @@ int cuGraphNodeGetType(CUgraphNode node, int *ret)
 
 int cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, uint64_t flags)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     rc = rc ? rc : find(graph);
@@ -190,6 +200,7 @@ int cuGraphInstantiateWithFlags(CUgraphExec *ret, CUgraph graph, uint64_t flags)
 
 int cuGraphInstantiate_v2(CUgraphExec *ret, CUgraph graph, CUgraphNode *ret_bad, char *log, size_t log_size)
 {
+    BH_CU_CALL();
     if (ret_bad)
         *ret_bad = NULL;
     if (log && log_size)
@@ -209,6 +220,7 @@ static int find_exec(CUgraphExec exec)
 
 int cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find_exec(exec);
     return rc ? rc : bh_cu_stream(exec->ctx, stream, &s);
@@ -234,6 +246,7 @@ static int run_node(CUstream s, const struct CUgraphNode_st *node)
 
 int cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find_exec(exec);
     rc = rc ? rc : bh_cu_stream(exec->ctx, stream, &s);
@@ -246,6 +259,7 @@ int cuGraphLaunch(CUgraphExec exec, CUstream stream)
 
 int cuGraphExecDestroy(CUgraphExec exec)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !bh_cu_handle_remove(BH_CU_EXEC, exec))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -273,6 +287,7 @@ static int find_stream(CUstream given, CUstream *ret)
 
 int cuStreamBeginCapture_v2(CUstream stream, int mode)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find_stream(stream, &s);
     if (rc || mode < 0 || mode > 2)
@@ -288,6 +303,7 @@ BH_CU_ALIAS(cuStreamBeginCapture, cuStreamBeginCapture_v2);
 
 int cuStreamEndCapture(CUstream stream, CUgraph *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find_stream(stream, &s);
     if (rc || !ret)
@@ -301,6 +317,7 @@ int cuStreamEndCapture(CUstream stream, CUgraph *ret)
 
 int cuStreamIsCapturing(CUstream stream, int *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find_stream(stream, &s);
     if (rc || !ret)

@@ -16,14 +16,14 @@ enum { GONE = 1 };
 static struct slot *slots;
 static size_t n_used, cap; /* n_used counts removed ones too */
 
-static size_t place(uintptr_t at, size_t of)
+static size_t place_of(uintptr_t at, size_t of)
 {
     return (size_t)((uint64_t)at * UINT64_C(0x9e3779b97f4a7c15) >> 24) & (of - 1);
 }
 
 static struct slot *find(uintptr_t at)
 {
-    for (size_t i = cap ? place(at, cap) : 0; cap && slots[i].at; i = (i + 1) & (cap - 1))
+    for (size_t i = cap ? place_of(at, cap) : 0; cap && slots[i].at; i = (i + 1) & (cap - 1))
         if (slots[i].at == at)
             return &slots[i];
     return NULL;
@@ -44,7 +44,7 @@ static void grow(void)
     for (size_t i = 0; i < n; i++) {
         if (old[i].at <= GONE)
             continue;
-        size_t to = place(old[i].at, cap);
+        size_t to = place_of(old[i].at, cap);
         while (slots[to].at)
             to = (to + 1) & (cap - 1);
         slots[to] = old[i];
@@ -57,7 +57,7 @@ void bh_cu_handle_add(enum bh_cu_kind kind, const void *at)
     pthread_mutex_lock(&cu.lock);
     if ((n_used + 1) * 2 > cap)
         grow();
-    size_t to = place((uintptr_t)at, cap);
+    size_t to = place_of((uintptr_t)at, cap);
     while (slots[to].at)
         to = (to + 1) & (cap - 1);
     slots[to] = (struct slot){(uintptr_t)at, kind};
@@ -83,4 +83,17 @@ bool bh_cu_handle_ok(enum bh_cu_kind kind, const void *at)
     bool ok = s && s->kind == kind;
     pthread_mutex_unlock(&cu.lock);
     return ok;
+}
+
+void *bh_cu_handle_next(enum bh_cu_kind kind, size_t *place)
+{
+    void *found = NULL;
+    pthread_mutex_lock(&cu.lock);
+    while (!found && *place < cap) {
+        const struct slot *s = &slots[(*place)++];
+        if (s->at > GONE && s->kind == kind)
+            found = (void *)s->at;
+    }
+    pthread_mutex_unlock(&cu.lock);
+    return found;
 }

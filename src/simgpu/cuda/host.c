@@ -46,6 +46,7 @@ int bh_cu_pinned_free(const struct bh_cu_alloc *a)
 
 int cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret || bytes == 0)
@@ -65,6 +66,7 @@ int cuMemHostAlloc(void **ret, size_t bytes, unsigned flags)
 
 int cuMemAllocHost_v2(void **ret, size_t bytes)
 {
+    BH_CU_CALL();
     return cuMemHostAlloc(ret, bytes, 0);
 }
 BH_CU_ALIAS(cuMemAllocHost, cuMemAllocHost_v2);
@@ -85,11 +87,13 @@ static int pinned_take(const void *at, bool registered, int otherwise)
 
 int cuMemFreeHost(void *at)
 {
+    BH_CU_CALL();
     return pinned_take(at, false, CUDA_ERROR_INVALID_VALUE);
 }
 
 int cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
@@ -103,11 +107,13 @@ BH_CU_ALIAS(cuMemHostRegister, cuMemHostRegister_v2);
 
 int cuMemHostUnregister(void *at)
 {
+    BH_CU_CALL();
     return pinned_take(at, true, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
 }
 
 int cuMemHostGetDevicePointer_v2(CUdeviceptr *ret, void *at, unsigned flags)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = bh_cu_enter();
     if (rc || !ret || flags)
@@ -121,6 +127,7 @@ BH_CU_ALIAS(cuMemHostGetDevicePointer, cuMemHostGetDevicePointer_v2);
 
 int cuMemHostGetFlags(unsigned *ret, void *at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = bh_cu_enter();
     if (rc || !ret)

@@ -256,7 +256,10 @@ int cuInit(unsigned flags)
     int rc = cu.ready ? CUDA_SUCCESS : start();
     if (!watching && rc == CUDA_SUCCESS)
         watching = pthread_atfork(NULL, NULL, after_fork) == 0;
+    const bool first = rc == CUDA_SUCCESS && !cu.ready;
     cu.ready = rc == CUDA_SUCCESS;
+    if (first)
+        bh_cu_keeper_start();
     pthread_mutex_unlock(&starting);
     return rc;
 }

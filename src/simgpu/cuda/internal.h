@@ -12,6 +12,9 @@
  *
  * Locks. cu.lock guards what the process has (devices, addresses, live handles), a context's lock its objects and
  * its calls to the driver. The order is context, then process. Nothing waits for work under a lock.
+ *
+ * Suspending. Every call of the interface begins with BH_CU_CALL, so that another process can stop this one between
+ * calls, take its memory off the card and bring it back (freeze.c).
  */
 #ifndef BH_SIMGPU_CUDA_INTERNAL_H
 #define BH_SIMGPU_CUDA_INTERNAL_H
@@ -59,8 +62,23 @@ struct bh_cu_channel {
     uint64_t fault;      /* the context ends when this one is done; 0: none */
 };
 
+/* The ways to obtain memory whose calls the recording shows. */
+enum bh_cu_shape {
+    BH_CU_SHAPE_PLAIN,
+    BH_CU_SHAPE_VMM,
+    BH_CU_SHAPE_POOL,
+    BH_CU_SHAPE_ARRAY,
+    BH_CU_SHAPE_GRAPH,
+    BH_CU_SHAPE_HOST,
+    BH_CU_SHAPE_N_,
+};
+
 /* One piece of memory of the resource manager. */
 struct bh_cu_mem {
+    struct bh_cu_mem *next, **self; /* in the list of all of them, under cu.lock */
+    enum bh_cu_shape shape;         /* BH_CU_SHAPE_N_: somebody else's, by another name */
+    bool lent;                      /* others were let in */
+    struct bh_cu_kept *kept;        /* its contents, while it is not on the card */
     struct bh_cu_device *device;
     int fd, uvm;
     uint32_t client, parent, handle, refs; /* refs under cu.lock */
@@ -167,19 +185,10 @@ struct bh_cu {
     uint32_t n_devices, cuda_version;
     struct bh_cu_device *devices;
     uint64_t next_id;
+    struct bh_cu_mem *mems;
 };
 extern struct bh_cu cu;
 
-/* The ways to obtain memory whose calls the recording shows. */
-enum bh_cu_shape {
-    BH_CU_SHAPE_PLAIN,
-    BH_CU_SHAPE_VMM,
-    BH_CU_SHAPE_POOL,
-    BH_CU_SHAPE_ARRAY,
-    BH_CU_SHAPE_GRAPH,
-    BH_CU_SHAPE_HOST,
-    BH_CU_SHAPE_N_,
-};
 /* Stretches of the recording. The start has no mark between what the process needs and its first context. */
 enum bh_cu_stretch {
     BH_CU_STRETCH_PROCESS,
@@ -201,6 +210,7 @@ uint64_t bh_cu_now(void);
 void bh_cu_handle_add(enum bh_cu_kind kind, const void *at);
 bool bh_cu_handle_remove(enum bh_cu_kind kind, const void *at);
 bool bh_cu_handle_ok(enum bh_cu_kind kind, const void *at);
+void *bh_cu_handle_next(enum bh_cu_kind kind, size_t *place); /* from place 0 on; NULL: no more */
 
 /* --- context.c --- */
 int bh_cu_current(CUcontext *ret); /* the thread's context; the error that ended it */
@@ -224,15 +234,33 @@ int bh_cu_mem_host(CUcontext ctx, uint64_t at, uint64_t bytes, struct bh_cu_mem 
 int bh_cu_uvm(int uvm, uint32_t number, uint64_t at, uint64_t size);
 int bh_cu_control(CUcontext ctx, uint32_t object, uint32_t command, void *params, uint32_t size);
 
+int bh_cu_mem_take_back(struct bh_cu_mem *mem);                /* off the card; what refers to it stays */
+int bh_cu_mem_obtain_again(struct bh_cu_mem *mem);             /* and on it, under another name */
+void bh_cu_mem_known(const struct bh_cu_mem *mem, bool known); /* to third parties, where it is to be */
+
+/* --- freeze.c: the process between two calls --- */
+bool bh_cu_call_begin(void); /* waits while the process is locked; true: it counts */
+void bh_cu_call_end(const bool *counts);
+#define BH_CU_CALL() __attribute__((cleanup(bh_cu_call_end), unused)) const bool call_ = bh_cu_call_begin()
+int bh_cu_freeze_state(void); /* an enum cuda_process_state */
+int bh_cu_freeze_lock(uint32_t timeout_ms);
+int bh_cu_freeze_unlock(void);
+int bh_cu_freeze_out(void);
+int bh_cu_freeze_in(void);
+void bh_cu_keeper_start(void); /* checkpoint.c: answers whoever suspends this process */
+
 /* --- address.c: the process's addresses --- */
 uint64_t bh_cu_va_take(uint64_t size, uint64_t align); /* 0: none left */
 void bh_cu_va_give(uint64_t base, uint64_t size);
 void bh_cu_alloc_add(const struct bh_cu_alloc *alloc);
 bool bh_cu_alloc_find(uint64_t at, struct bh_cu_alloc *ret); /* the one that holds the address */
 bool bh_cu_alloc_take(uint64_t base, struct bh_cu_alloc *ret);
+bool bh_cu_alloc_any(enum bh_cu_what what);          /* is there one of this kind? */
 bool bh_cu_alloc_touch(uint64_t base, uint32_t gpu); /* marks it; true: it was not */
 void bh_cu_back_add(uint64_t base, uint64_t size, struct bh_cu_mem *mem, uint64_t offset);
 bool bh_cu_back_find(uint64_t at, struct bh_cu_back *ret);
+bool bh_cu_back_of(const struct bh_cu_mem *mem, size_t n,
+                   struct bh_cu_back *ret); /* the n-th with it behind */
 bool bh_cu_back_overlaps(uint64_t base, uint64_t size);
 bool bh_cu_back_take(uint64_t base, uint64_t size,
                      struct bh_cu_back *ret); /* the first inside; false: none */

@@ -22,11 +22,12 @@ struct shared { /* what a handle carries; 64 bytes at most */
 _Static_assert(sizeof(struct shared) <= sizeof(CUipcMemHandle), "it must fit into a handle");
 
 /* RM_SHARE: who else may duplicate the object. */
-static int let_share(const struct bh_cu_mem *mem)
+static int let_share(struct bh_cu_mem *mem)
 {
     struct rm_share s = {
         .client = mem->client, .object = mem->handle, .rights = RM_RIGHT_DUP, .type = RM_SHARE_ALL};
     (void)bh_sim_ioctl(mem->fd, RM_IOC(RM_SHARE, sizeof(s)), &s);
+    mem->lent = true;
     return bh_cu_from_status(s.status);
 }
 
@@ -45,6 +46,7 @@ static struct shared name_of(const struct bh_cu_mem *mem, uint64_t size, uint64_
 /* The piece as a whole is shared, as with the vendor's library; the offset says where in it the pointer was. */
 int cuIpcGetMemHandle(CUipcMemHandle *ret, CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     struct bh_cu_back back;
     CUcontext ctx;
@@ -65,6 +67,7 @@ int cuIpcGetMemHandle(CUipcMemHandle *ret, CUdeviceptr at)
 
 int cuIpcOpenMemHandle_v2(CUdeviceptr *ret, CUipcMemHandle handle, unsigned flags)
 {
+    BH_CU_CALL();
     struct shared s;
     struct bh_cu_mem *mem;
     CUcontext ctx;
@@ -99,6 +102,7 @@ BH_CU_ALIAS(cuIpcOpenMemHandle, cuIpcOpenMemHandle_v2);
 
 int cuIpcCloseMemHandle(CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
@@ -116,6 +120,7 @@ int cuIpcCloseMemHandle(CUdeviceptr at)
 
 int cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle, int type, uint64_t flags)
 {
+    BH_CU_CALL();
     struct bh_cu_mem *mem = (struct bh_cu_mem *)(uintptr_t)handle;
     int rc = bh_cu_enter();
     if (rc || !ret || flags || !bh_cu_handle_ok(BH_CU_MEM, mem))
@@ -139,6 +144,7 @@ int cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle,
 
 int cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *ret, void *handle, int type)
 {
+    BH_CU_CALL();
     const int fd = (int)(intptr_t)handle;
     struct shared s;
     struct bh_cu_mem *mem;

@@ -34,12 +34,14 @@ static int launch(CUfunction function, const unsigned grid[3], const unsigned bl
 int cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned shared, CUstream stream, void **params, void **extra)
 {
+    BH_CU_CALL();
     return launch(function, (const unsigned[]){gx, gy, gz}, (const unsigned[]){bx, by, bz}, shared, stream,
                   params, extra);
 }
 
 int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra)
 {
+    BH_CU_CALL();
     if (!config)
         return CUDA_ERROR_INVALID_VALUE;
     return launch(function, config->grid, config->block, config->shared_bytes, config->stream, params, extra);
@@ -48,12 +50,14 @@ int cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **p
 int cuLaunchCooperativeKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
                               unsigned by, unsigned bz, unsigned shared, CUstream stream, void **params)
 {
+    BH_CU_CALL();
     return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
 
 /* The caller is held up until it is the function's turn; the order is what counts. */
 int cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     CUstream s;
     int rc = bh_cu_current(&ctx);

@@ -15,6 +15,7 @@ enum { PAGES_BYTES_PER_NS = 400 }; /* pages that nobody has written yet */
 
 int cuMemAllocManaged(CUdeviceptr *ret, size_t bytes, unsigned flags)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     uint64_t range;
     int rc = bh_cu_current(&ctx);
@@ -69,6 +70,7 @@ static int find(uint64_t at, size_t bytes, CUcontext *ret_ctx, struct bh_cu_allo
 
 int cuMemPrefetchAsync(CUdeviceptr at, size_t bytes, CUdevice device, CUstream stream)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     struct bh_cu_device *d;
     CUcontext ctx;
@@ -84,6 +86,7 @@ int cuMemPrefetchAsync(CUdeviceptr at, size_t bytes, CUdevice device, CUstream s
 
 int cuMemPrefetchAsync_v2(CUdeviceptr at, size_t bytes, CUmemLocation where, unsigned flags, CUstream stream)
 {
+    BH_CU_CALL();
     if (flags || (where.type != CU_MEM_LOCATION_TYPE_DEVICE && where.type != CU_MEM_LOCATION_TYPE_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     return cuMemPrefetchAsync(at, bytes, where.type == CU_MEM_LOCATION_TYPE_HOST ? CU_DEVICE_CPU : where.id,
@@ -93,6 +96,7 @@ int cuMemPrefetchAsync_v2(CUdeviceptr at, size_t bytes, CUmemLocation where, uns
 /* Advice changes where pages go, and there is one place for all of them. */
 int cuMemAdvise(CUdeviceptr at, size_t bytes, int advice, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     CUcontext ctx;
     (void)device;
@@ -102,5 +106,6 @@ int cuMemAdvise(CUdeviceptr at, size_t bytes, int advice, CUdevice device)
 
 int cuMemAdvise_v2(CUdeviceptr at, size_t bytes, int advice, CUmemLocation where)
 {
+    BH_CU_CALL();
     return cuMemAdvise(at, bytes, advice, where.id);
 }

@@ -110,6 +110,7 @@ static void small_free(const struct bh_cu_alloc *a)
 
 int cuMemAlloc_v2(CUdeviceptr *ret, size_t bytes)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     struct bh_cu_alloc a = {.size = bytes, .what = BH_CU_PLAIN};
     struct bh_cu_mem *mem;
@@ -134,6 +135,7 @@ BH_CU_ALIAS(cuMemAlloc, cuMemAlloc_v2);
 
 int cuMemAllocPitch_v2(CUdeviceptr *ret, size_t *ret_pitch, size_t width, size_t height, unsigned element)
 {
+    BH_CU_CALL();
     if (!ret_pitch || width == 0 || height == 0 || (element != 4 && element != 8 && element != 16))
         return CUDA_ERROR_INVALID_VALUE;
     const size_t pitch = BH_CU_ROUND(width, BH_CU_UNIT);
@@ -180,6 +182,7 @@ void bh_cu_release_all(CUcontext ctx)
 /* Work that may still use the memory is waited for, as the vendor's library does. */
 int cuMemFree_v2(CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
@@ -197,6 +200,7 @@ BH_CU_ALIAS(cuMemFree, cuMemFree_v2);
 
 int cuMemGetInfo_v2(size_t *ret_free, size_t *ret_total)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     struct rm_fb_info info = {.count = 2, .at = {{.index = RM_FB_HEAP_FREE}, {.index = RM_FB_HEAP_SIZE}}};
     int rc = bh_cu_current(&ctx);
@@ -213,6 +217,7 @@ BH_CU_ALIAS(cuMemGetInfo, cuMemGetInfo_v2);
 
 int cuMemGetAddressRange_v2(CUdeviceptr *ret_base, size_t *ret_size, CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
@@ -230,6 +235,7 @@ BH_CU_ALIAS(cuMemGetAddressRange, cuMemGetAddressRange_v2);
 
 int cuPointerGetAttribute(void *ret, int attribute, CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = bh_cu_enter();
     if (rc || !ret)
@@ -266,6 +272,7 @@ int cuPointerGetAttribute(void *ret, int attribute, CUdeviceptr at)
 
 int cuPointerGetAttributes(unsigned n, int *attributes, void **ret, CUdeviceptr at)
 {
+    BH_CU_CALL();
     if (!attributes || !ret)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < n; i++)

@@ -75,6 +75,7 @@ static bool is_text(const char *image)
 
 int cuModuleLoadData(CUmodule *ret, const void *image)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret || !image)
@@ -94,6 +95,7 @@ BH_CU_ALIAS(cuModuleLoadFatBinary, cuModuleLoadData);
 
 int cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned n, int *options, void **values)
 {
+    BH_CU_CALL();
     (void)n; /* how to compile what is not compiled */
     (void)options;
     (void)values;
@@ -102,6 +104,7 @@ int cuModuleLoadDataEx(CUmodule *ret, const void *image, unsigned n, int *option
 
 int cuModuleLoad(CUmodule *ret, const char *path)
 {
+    BH_CU_CALL();
     enum { IMAGE_MAX = 64 << 20 };
     if (!path)
         return CUDA_ERROR_INVALID_VALUE;
@@ -128,6 +131,7 @@ int cuModuleLoad(CUmodule *ret, const char *path)
 
 int cuModuleUnload(CUmodule module)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -145,6 +149,7 @@ int cuModuleUnload(CUmodule module)
 
 int cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret || !name)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -176,6 +181,7 @@ int cuModuleGetFunction(CUfunction *ret, CUmodule module, const char *name)
 /* There are no variables in a kernel that is a duration. */
 int cuModuleGetGlobal_v2(CUdeviceptr *ret, size_t *ret_bytes, CUmodule module, const char *name)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     (void)ret;
     (void)ret_bytes;
@@ -187,6 +193,7 @@ BH_CU_ALIAS(cuModuleGetGlobal, cuModuleGetGlobal_v2);
 
 int cuModuleGetLoadingMode(int *ret)
 {
+    BH_CU_CALL();
     enum { LAZY = 2 };
     int rc = bh_cu_enter();
     if (rc || !ret)
@@ -199,6 +206,7 @@ int cuModuleGetLoadingMode(int *ret)
 int cuLibraryLoadData(CUlibrary *ret, const void *code, int *jit, void **jit_values, unsigned n_jit,
                       int *options, void **values, unsigned n)
 {
+    BH_CU_CALL();
     (void)jit;
     (void)jit_values;
     (void)n_jit;
@@ -210,16 +218,19 @@ int cuLibraryLoadData(CUlibrary *ret, const void *code, int *jit, void **jit_val
 
 int cuLibraryUnload(CUlibrary library)
 {
+    BH_CU_CALL();
     return cuModuleUnload((CUmodule)library);
 }
 
 int cuLibraryGetKernel(CUkernel *ret, CUlibrary library, const char *name)
 {
+    BH_CU_CALL();
     return cuModuleGetFunction((CUfunction *)ret, (CUmodule)library, name);
 }
 
 int cuLibraryGetModule(CUmodule *ret, CUlibrary library)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -237,6 +248,7 @@ static int find(CUfunction function)
 
 int cuKernelGetFunction(CUfunction *ret, CUkernel kernel)
 {
+    BH_CU_CALL();
     int rc = find((CUfunction)kernel);
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -248,6 +260,7 @@ int cuKernelGetFunction(CUfunction *ret, CUkernel kernel)
 
 int cuFuncGetAttribute(int *ret, int attribute, CUfunction function)
 {
+    BH_CU_CALL();
     enum { MAX_THREADS, SHARED, CONSTANT, LOCAL, REGISTERS, PTX, BINARY };
     int rc = find(function);
     if (rc || !ret || attribute < 0 || attribute > 15)
@@ -260,18 +273,21 @@ int cuFuncGetAttribute(int *ret, int attribute, CUfunction function)
 
 int cuFuncSetAttribute(CUfunction function, int attribute, int value)
 {
+    BH_CU_CALL();
     int rc = find(function);
     return rc ? rc : attribute < 0 || attribute > 15 || value < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 int cuFuncSetCacheConfig(CUfunction function, int config)
 {
+    BH_CU_CALL();
     int rc = find(function);
     return rc ? rc : config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 int cuFuncGetModule(CUmodule *ret, CUfunction function)
 {
+    BH_CU_CALL();
     int rc = find(function);
     if (rc || !ret)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -281,6 +297,7 @@ int cuFuncGetModule(CUmodule *ret, CUfunction function)
 
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *ret, CUfunction function, int block, size_t shared)
 {
+    BH_CU_CALL();
     int rc = find(function);
     (void)shared;
     if (rc || !ret || block <= 0 || block > 1024)

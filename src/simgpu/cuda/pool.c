@@ -320,6 +320,7 @@ bool bh_cu_pools_empty(const struct bh_cu_device *d)
 
 int cuDeviceGetDefaultMemPool(CUmemoryPool *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -329,6 +330,7 @@ int cuDeviceGetDefaultMemPool(CUmemoryPool *ret, CUdevice device)
 
 int cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret)
@@ -341,6 +343,7 @@ int cuDeviceGetMemPool(CUmemoryPool *ret, CUdevice device)
 
 int cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool) || pool->device != d)
@@ -353,6 +356,7 @@ int cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
 
 int cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_enter();
     if (rc || !ret || !props || props->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
@@ -374,6 +378,7 @@ int cuMemPoolCreate(CUmemoryPool *ret, const CUmemPoolProps *props)
 
 int cuMemPoolDestroy(CUmemoryPool pool)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool) || pool == pool->device->default_pool)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -398,6 +403,7 @@ int cuMemPoolDestroy(CUmemoryPool pool)
 
 int cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -408,6 +414,7 @@ int cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 /* The three about reuse are numbers of 32 bits, the others of 64. */
 int cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !value || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -433,6 +440,7 @@ int cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value)
 
 int cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *ret)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !ret || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -456,6 +464,7 @@ int cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *ret)
 
 int cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t n)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc || !access || n == 0 || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool))
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
@@ -464,6 +473,7 @@ int cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t 
 
 int cuMemPoolGetAccess(int *ret, CUmemoryPool pool, CUmemLocation *where)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_enter();
     if (rc || !ret || !where || !bh_cu_handle_ok(BH_CU_MEMPOOL, pool))
@@ -478,6 +488,7 @@ int cuMemPoolGetAccess(int *ret, CUmemoryPool pool, CUmemLocation *where)
 
 int cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     CUstream s;
     struct bh_cu_alloc a = {.size = bytes, .what = BH_CU_POOL, .pool = pool};
@@ -500,6 +511,7 @@ int cuMemAllocFromPoolAsync(CUdeviceptr *ret, size_t bytes, CUmemoryPool pool, C
 
 int cuMemAllocAsync(CUdeviceptr *ret, size_t bytes, CUstream stream)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     CUstream s;
     CUmemoryPool pool;
@@ -511,6 +523,7 @@ int cuMemAllocAsync(CUdeviceptr *ret, size_t bytes, CUstream stream)
 
 int cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     CUstream s;
     struct bh_cu_alloc a;
@@ -565,6 +578,7 @@ uint64_t bh_cu_graph_address(uint64_t bytes)
 
 int cuDeviceGraphMemTrim(CUdevice device)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (!rc && d->graph_pool)
@@ -574,6 +588,7 @@ int cuDeviceGraphMemTrim(CUdevice device)
 
 int cuDeviceGetGraphMemAttribute(CUdevice device, int attribute, void *ret)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_device(device, &d);
     if (rc || !ret || attribute < 0 || attribute > 3)

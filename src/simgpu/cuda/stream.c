@@ -182,6 +182,7 @@ static int find(CUstream given, CUstream *ret)
 
 int cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority)
 {
+    BH_CU_CALL();
     CUcontext ctx;
     int rc = bh_cu_current(&ctx);
     if (rc || !ret || flags > CU_STREAM_NON_BLOCKING)
@@ -193,11 +194,13 @@ int cuStreamCreateWithPriority(CUstream *ret, unsigned flags, int priority)
 
 int cuStreamCreate(CUstream *ret, unsigned flags)
 {
+    BH_CU_CALL();
     return cuStreamCreateWithPriority(ret, flags, 0);
 }
 
 int cuStreamDestroy_v2(CUstream stream)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     if (rc)
         return rc;
@@ -222,6 +225,7 @@ BH_CU_ALIAS(cuStreamDestroy, cuStreamDestroy_v2);
 
 int cuStreamSynchronize(CUstream stream)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (!rc && s->capture)
@@ -235,6 +239,7 @@ int cuStreamSynchronize(CUstream stream)
 
 int cuStreamQuery(CUstream stream)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     return rc ? rc : bh_cu_done(s->ctx, s->channel, s->last);
@@ -242,6 +247,7 @@ int cuStreamQuery(CUstream stream)
 
 int cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || flags > 1)
@@ -260,6 +266,7 @@ int cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 
 int cuStreamGetPriority(CUstream stream, int *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || !ret)
@@ -270,6 +277,7 @@ int cuStreamGetPriority(CUstream stream, int *ret)
 
 int cuStreamGetFlags(CUstream stream, unsigned *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || !ret)
@@ -280,6 +288,7 @@ int cuStreamGetFlags(CUstream stream, unsigned *ret)
 
 int cuStreamGetId(CUstream stream, uint64_t *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || !ret)
@@ -290,6 +299,7 @@ int cuStreamGetId(CUstream stream, uint64_t *ret)
 
 int cuStreamGetCtx(CUstream stream, CUcontext *ret)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || !ret)
@@ -301,6 +311,7 @@ int cuStreamGetCtx(CUstream stream, CUcontext *ret)
 /* The caller is held up until it is its turn; the order is what counts. */
 int cuStreamAddCallback(CUstream stream, CUstreamCallback fn, void *arg, unsigned flags)
 {
+    BH_CU_CALL();
     CUstream s;
     int rc = find(stream, &s);
     if (rc || !fn || flags)

@@ -15,6 +15,7 @@
 
 int cuMemAddressReserve(CUdeviceptr *ret, size_t bytes, size_t alignment, CUdeviceptr want, uint64_t flags)
 {
+    BH_CU_CALL();
     int rc = bh_cu_enter();
     (void)want; /* a wish, and the library may choose */
     if (rc || !ret || bytes == 0 || bytes % BH_CU_PAGE || (alignment & (alignment - 1)) || flags)
@@ -36,6 +37,7 @@ static bool reserved(uint64_t at, size_t bytes, struct bh_cu_alloc *ret)
 
 int cuMemAddressFree(CUdeviceptr at, size_t bytes)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = bh_cu_enter();
     if (rc || !reserved(at, bytes, &a) || a.base != at || a.size != bytes || bh_cu_back_overlaps(at, bytes))
@@ -64,6 +66,7 @@ static int context_on(struct bh_cu_device *d, CUcontext *ret)
 
 int cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop, int option)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     int rc = bh_cu_enter();
     rc = rc ? rc : prop_check(prop, &d);
@@ -76,6 +79,7 @@ int cuMemGetAllocationGranularity(size_t *ret, const CUmemAllocationProp *prop, 
 int cuMemCreate(CUmemGenericAllocationHandle *ret, size_t bytes, const CUmemAllocationProp *prop,
                 uint64_t flags)
 {
+    BH_CU_CALL();
     struct bh_cu_device *d;
     struct bh_cu_mem *mem;
     CUcontext ctx;
@@ -102,6 +106,7 @@ static int mem_of(CUmemGenericAllocationHandle handle, struct bh_cu_mem **ret)
 
 int cuMemRelease(CUmemGenericAllocationHandle handle)
 {
+    BH_CU_CALL();
     struct bh_cu_mem *mem;
     int rc = mem_of(handle, &mem);
     if (rc)
@@ -118,6 +123,7 @@ int cuMemRelease(CUmemGenericAllocationHandle handle)
 
 int cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle handle, uint64_t flags)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     struct bh_cu_mem *mem;
     int rc = mem_of(handle, &mem);
@@ -130,6 +136,7 @@ int cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocation
 
 int cuMemUnmap(CUdeviceptr at, size_t bytes)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     int rc = bh_cu_enter();
     if (rc || !reserved(at, bytes, &a))
@@ -140,6 +147,7 @@ int cuMemUnmap(CUdeviceptr at, size_t bytes)
 /* Access is all or nothing here: mapped memory is reachable from its device. */
 int cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t n)
 {
+    BH_CU_CALL();
     struct bh_cu_alloc a;
     struct bh_cu_back back;
     int rc = bh_cu_enter();
@@ -150,6 +158,7 @@ int cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, 
 
 int cuMemGetAccess(uint64_t *ret, const CUmemLocation *where, CUdeviceptr at)
 {
+    BH_CU_CALL();
     struct bh_cu_back back;
     struct bh_cu_device *d;
     int rc = bh_cu_enter();
@@ -163,6 +172,7 @@ int cuMemGetAccess(uint64_t *ret, const CUmemLocation *where, CUdeviceptr at)
 
 int cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret, CUmemGenericAllocationHandle handle)
 {
+    BH_CU_CALL();
     struct bh_cu_mem *mem;
     int rc = mem_of(handle, &mem);
     if (rc || !ret)
@@ -173,6 +183,7 @@ int cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *ret, CUmemGeneri
 
 int cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ret, void *at)
 {
+    BH_CU_CALL();
     struct bh_cu_back back;
     int rc = bh_cu_enter();
     if (rc || !ret || !bh_cu_back_find((uint64_t)(uintptr_t)at, &back) || !back.mem->prop.type)

@@ -103,6 +103,7 @@ static void group_make(struct bh_sim_rm *rm, struct sim_object *o, struct sim_pl
 static void group_end(struct sim_object *o)
 {
     o->account->gone_busy_ns += bh_sim_group_busy_ns(o->place->sched, o->group);
+    o->account->gone_turns += bh_sim_group_turns(o->place->sched, o->group);
     bh_sim_group_remove(o->place->sched, o->group);
     SIM_UNLINK(&o->account->groups, o, group_next, group_prev);
     o->place->n_groups--;

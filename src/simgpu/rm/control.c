@@ -273,7 +273,7 @@ static uint32_t group_get_level(struct sim_call *c)
     return RM_OK;
 }
 
-/* All or none: channels of one's own clients, or anybody's for root. */
+/* All or none; and anybody's: the card asks neither whose they are nor who it is that asks (measured on an H200). */
 static uint32_t disable_channels(struct sim_call *c)
 {
     struct rm_disable_channels d;
@@ -285,8 +285,6 @@ static uint32_t disable_channels(struct sim_call *c)
         struct sim_client *client = bh_simrm_client_any(c->rm, d.clients[i]);
         if (!client)
             return RM_INVALID_CLIENT;
-        if (!c->who->admin && !bh_simrm_may_use(c->file, client))
-            return RM_INSUFFICIENT_PERMISSIONS;
         channels[i] = bh_simrm_object(c->rm, client, d.channels[i]);
         if (!channels[i] || channels[i]->class->kind != SIM_CHANNEL || channels[i]->gpu != c->object->gpu)
             return RM_OBJECT_NOT_FOUND;

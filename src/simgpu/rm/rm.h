@@ -86,6 +86,9 @@ int bh_sim_rm_fill(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint32_
 
 /* What the driver's library shows. false: no such GPU. */
 bool bh_sim_rm_view_gpu(struct bh_sim_rm *rm, uint32_t gpu, struct bh_sim_gpu_view *ret);
+/* Processes with channels on a GPU: up to max, returns how many were filled. *ret_now_ns: the time it is of. */
+size_t bh_sim_rm_busy(const struct bh_sim_rm *rm, uint32_t gpu, struct bh_sim_busy *ret, size_t max,
+                      uint64_t *ret_now_ns);
 void bh_sim_rm_view_node(struct bh_sim_rm *rm, struct bh_sim_node_view *ret);
 /* Events newer than `after` (a sequence number), at most max of them. */
 size_t bh_sim_rm_events(struct bh_sim_rm *rm, uint64_t after, struct bh_sim_event *ret, size_t max);

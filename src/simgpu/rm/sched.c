@@ -67,6 +67,7 @@ static void names_fini(struct names *m)
 struct turn {
     struct turn *prev, *next;
     uint64_t slice_ns, served; /* served: the round of its level in which it last was */
+    uint64_t turns;            /* how often the engine was switched to it */
     uint32_t level;
 };
 
@@ -130,6 +131,7 @@ static bool turn_begin(struct engine *e)
     if (e->loaded != t) {
         e->switch_left = e->loaded ? e->switch_ns : 0;
         e->loaded = t;
+        t->turns++;
     }
     return true;
 }
@@ -454,6 +456,18 @@ uint64_t bh_sim_group_busy_ns(const struct bh_sim_sched *s, uint64_t group)
 {
     const struct group *g = name_find(&s->groups, group);
     return g ? g->busy_ns : 0;
+}
+
+uint64_t bh_sim_group_turns(const struct bh_sim_sched *s, uint64_t group)
+{
+    const struct group *g = name_find(&s->groups, group);
+    return g ? g->turn.turns : 0;
+}
+
+bool bh_sim_group_runs(const struct bh_sim_sched *s, uint64_t group)
+{
+    const struct group *g = name_find(&s->groups, group);
+    return g && s->e.cur == &g->turn;
 }
 
 uint64_t bh_sim_sched_busy_ns(const struct bh_sim_sched *s)

@@ -44,6 +44,8 @@ void bh_sim_sched_advance(struct bh_sim_sched *s, uint64_t now_ns); /* never bac
  */
 uint64_t bh_sim_sched_next(const struct bh_sim_sched *s);
 uint64_t bh_sim_group_busy_ns(const struct bh_sim_sched *s, uint64_t group); /* GPU time it had, ever */
-uint64_t bh_sim_sched_busy_ns(const struct bh_sim_sched *s); /* of all groups, also gone ones */
+uint64_t bh_sim_group_turns(const struct bh_sim_sched *s, uint64_t group); /* how often it was switched to */
+bool bh_sim_group_runs(const struct bh_sim_sched *s, uint64_t group);      /* it is its turn now */
+uint64_t bh_sim_sched_busy_ns(const struct bh_sim_sched *s);               /* of all groups, also gone ones */
 
 #endif

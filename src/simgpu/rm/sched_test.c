@@ -95,6 +95,23 @@ TEST(shares_follow_the_slices)
     shares((const uint64_t[]){6000, 3000, 1000}, 3);
 }
 
+TEST(turns_are_changes_of_group)
+{
+    BH_AUTO(drop) struct bh_sim_sched *s = bh_sim_sched_new(SWITCH);
+    add_slice(s, 1, 2000, LONG);
+    bh_sim_sched_advance(s, 100 * MS); /* alone: no turns to take */
+    CHECK_EQ(bh_sim_group_turns(s, 1), 1);
+    CHECK(bh_sim_group_runs(s, 1));
+    add_slice(s, 2, 2000, 10 * MS);
+    bh_sim_sched_advance(s, 300 * MS);
+    CHECK_EQ(bh_sim_group_turns(s, 2), 5); /* until its work was done */
+    CHECK_EQ(bh_sim_group_turns(s, 1), 6);
+    CHECK(bh_sim_group_runs(s, 1) && !bh_sim_group_runs(s, 2));
+    bh_sim_channel_enable(s, 1, false);
+    CHECK(!bh_sim_group_runs(s, 1));
+    CHECK(bh_sim_group_turns(s, 3) == 0 && !bh_sim_group_runs(s, 3));
+}
+
 TEST(a_slice_counts_once_the_group_was_scheduled)
 {
     BH_AUTO(drop) struct bh_sim_sched *s = bh_sim_sched_new(0);

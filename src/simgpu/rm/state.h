@@ -96,7 +96,7 @@ struct sim_block {
 struct sim_account { /* of one process on one place */
     uint64_t key;
     uint32_t slot, pid, gpu, gi, ci;
-    uint64_t private_bytes, owned_bytes, duped_bytes, gone_busy_ns;
+    uint64_t private_bytes, owned_bytes, duped_bytes, gone_busy_ns, gone_turns;
     uint32_t n_objects, n_channels;
     struct sim_object *groups;
     struct sim_account *next, *prev; /* of the GPU */

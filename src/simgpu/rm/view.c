@@ -45,21 +45,52 @@ bool bh_simrm_is_shown(const struct sim_account *a)
     return a->private_bytes || a->owned_bytes || a->duped_bytes || a->n_channels;
 }
 
+static struct bh_sim_busy busy_of(const struct sim_account *a)
+{
+    struct bh_sim_busy b = {.pid = a->pid, .ns = a->gone_busy_ns, .turns = a->gone_turns};
+    for (const struct sim_object *o = a->groups; o; o = o->group_next) {
+        b.ns += bh_sim_group_busy_ns(o->place->sched, o->group);
+        b.turns += bh_sim_group_turns(o->place->sched, o->group);
+        b.on |= bh_sim_group_runs(o->place->sched, o->group);
+    }
+    return b;
+}
+
+/* A process has an account for each instance it is on: one line for all of them. */
+size_t bh_sim_rm_busy(const struct bh_sim_rm *rm, uint32_t gpu, struct bh_sim_busy *ret, size_t max,
+                      uint64_t *ret_now_ns)
+{
+    size_t n = 0;
+    *ret_now_ns = rm->now_ns;
+    const struct sim_account *a = gpu < rm->node.n_gpus ? rm->gpus[gpu].accounts : NULL;
+    for (; a; a = a->next) {
+        const struct bh_sim_busy b = busy_of(a);
+        size_t i = 0;
+        while (i < n && ret[i].pid != b.pid)
+            i++;
+        if (!a->n_channels || (i == n && n == max))
+            continue;
+        if (i == n)
+            ret[n++] = (struct bh_sim_busy){.pid = b.pid};
+        ret[i].ns += b.ns;
+        ret[i].turns += b.turns;
+        ret[i].on |= b.on;
+    }
+    return n;
+}
+
 static void show_processes(const struct sim_gpu *s, struct bh_sim_gpu_view *v)
 {
     for (const struct sim_account *a = s->accounts; a && v->n_processes < BH_SIM_VIEW_PROCESSES;
          a = a->next) {
         if (!bh_simrm_is_shown(a))
             continue;
-        uint64_t busy_ns = a->gone_busy_ns;
-        for (const struct sim_object *o = a->groups; o; o = o->group_next)
-            busy_ns += bh_sim_group_busy_ns(o->place->sched, o->group);
         v->processes[v->n_processes++] = (struct bh_sim_process_view){
             .pid = a->pid,
             .gi = a->gi,
             .ci = a->ci,
             .bytes = a->private_bytes + a->owned_bytes,
-            .busy_ns = busy_ns,
+            .busy_ns = busy_of(a).ns,
         };
     }
 }

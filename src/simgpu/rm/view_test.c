@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/test.h"
 #include "simgpu/rm/rm_fixture.h"
+#include "simgpu/rm/sched.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -46,6 +47,35 @@ TEST(processes_show_their_memory_and_time)
     CHECK_EQ(fx_free(rm, t.file, t.who, t.client, group), RM_OK);
     CHECK(bh_sim_rm_view_gpu(rm, 0, &v));
     CHECK_EQ(v.processes[0].busy_ns, SECOND / 2);
+    bh_sim_rm_free(rm);
+}
+
+TEST(who_had_the_card_is_told_by_process)
+{
+    struct bh_sim_rm *rm = fx_new("H100-80GB", 2);
+    struct fx_tenant t, other;
+    struct bh_sim_busy busy[4];
+    uint64_t fence, now;
+    uint32_t group = 0, channel = 0, second = 0, its = 0;
+    CHECK_EQ(bh_sim_rm_busy(rm, 0, busy, 4, &now), 0);
+    CHECK_EQ(fx_tenant(rm, &fx_user, 0, &t), RM_OK);
+    CHECK_EQ(fx_tenant(rm, &fx_other, 0, &other), RM_OK);
+    CHECK_EQ(fx_channel(rm, &t, &group, &channel), RM_OK);
+    CHECK_EQ(fx_channel(rm, &other, &second, &its), RM_OK);
+    CHECK_EQ(bh_sim_rm_submit(rm, t.file, t.client, channel, SECOND / 2, &fence), 0);
+    CHECK_EQ(bh_sim_rm_submit(rm, other.file, other.client, its, 10 * SECOND, &fence), 0);
+    bh_sim_rm_advance(rm, 3 * SECOND);
+    CHECK_EQ(bh_sim_rm_busy(rm, 0, busy, 4, &now), 2);
+    CHECK_EQ(now, 3 * SECOND);
+    const struct bh_sim_busy *a = busy[0].pid == 100 ? &busy[0] : &busy[1],
+                             *b = busy[0].pid == 100 ? &busy[1] : &busy[0];
+    CHECK(a->pid == 100 && b->pid == 200 && !a->on && b->on);
+    CHECK_EQ(a->ns, SECOND / 2);
+    CHECK_EQ(a->turns, SECOND / 2 / (BH_SIM_SLICE_DEFAULT_US * 1000));
+    CHECK(b->ns > 2 * SECOND && a->ns + b->ns <= now);
+    CHECK_EQ(bh_sim_rm_busy(rm, 0, busy, 1, &now), 1);
+    CHECK_EQ(bh_sim_rm_busy(rm, 1, busy, 4, &now), 0);
+    CHECK_EQ(bh_sim_rm_busy(rm, 2, busy, 4, &now), 0);
     bh_sim_rm_free(rm);
 }
 

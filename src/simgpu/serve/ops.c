@@ -284,6 +284,16 @@ static int do_what(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim
     return 0;
 }
 
+static int do_busy(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
+{
+    struct bh_sim_busy busy[BH_SIM_BUSY_MAX];
+    (void)c;
+    if (r->msg->a >= s->node->n_gpus)
+        return -ENXIO;
+    size_t n = bh_sim_rm_busy(s->rm, (uint32_t)r->msg->a, busy, BH_SIM_BUSY_MAX, &r->msg->a);
+    return reply_with(r, busy, n * sizeof(busy[0]));
+}
+
 static int do_stop(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
     (void)c;
@@ -321,6 +331,7 @@ static const struct op {
     [BH_SIM_OP_STOP] = {do_stop, .owner = true},
     [BH_SIM_OP_WHAT] = {do_what, .file = true},
     [BH_SIM_OP_MAPPED] = {.fn = do_mapped},
+    [BH_SIM_OP_BUSY] = {do_busy, .owner = true, .call = true},
 };
 
 static int check(const struct op *op, const struct bh_sim_conn *c, const struct bh_sim_request *r)
