@@ -20,6 +20,23 @@ struct bh_driver_held {
     uint64_t alone, shared;
 };
 
+/* A channel by name: whose client, and which. */
+struct bh_driver_channel {
+    uint32_t client, channel;
+};
+/* GPU time of a process since the driver was first asked, on one GPU, as the card itself wrote it down. */
+struct bh_driver_busy {
+    uint32_t pid;
+    bool on;        /* it had the card when it was last looked */
+    uint64_t ns;    /* never falls */
+    uint64_t turns; /* how often it was given the card */
+    /* Turns at whose end somebody else's began at once, and their time: likely cut short, which ends in time without work. */
+    uint64_t cut, cut_ns;
+    /* How much of its time without a change of turns was work, where somebody can tell. */
+    uint32_t use_permille;
+};
+#define BH_DRIVER_USE_UNKNOWN UINT32_MAX
+
 struct bh_driver {
     const char *name; /* `NVIDIA`, `simulated` */
     /* What a descriptor (the warden's own duplicate of a tenant's) is. */
@@ -41,6 +58,15 @@ struct bh_driver {
     /* What is held by such names, apart: nobody else has it; others have it too. */
     int (*held)(void *self, uint32_t gpu, struct bh_driver_held *ret);
     uint32_t (*client)(const void *self); /* whom somebody's memory must be shared with for that */
+    /* Pauses (or resumes) channels of anybody's on a GPU. An enum rm_status, or a negative errno. Names that are gone are
+     * no failure of the others. */
+    int (*set_running)(void *self, uint32_t gpu, const struct bh_driver_channel *at, size_t n, bool running);
+    /* Begins to write down who has this GPU when: needs CAP_SYS_ADMIN. BH_REFUSED where it cannot. */
+    int (*watch_busy)(void *self, uint32_t gpu, struct bh_err *err);
+    /* What was written down up to now. Fills up to max, returns how many there are in all (0 where nobody watches, and
+     * after records were lost, until it is known again who has the card); the
+     * time it is of, on the card's own clock, in *ret_now_ns. */
+    size_t (*busy)(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns);
     int (*open)(void **ret_self, size_t *ret_gpus, struct bh_err *err); /* its own client, for counting */
     void (*close)(void *self);
     /* `580.159.04`. BH_REFUSED where this branch's calls are not known (driver_branch.def), naming what still works. */

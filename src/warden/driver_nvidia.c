@@ -133,7 +133,7 @@ static int check(char version[32], struct bh_err *err)
         return bh_fail(
             err, BH_NOT_FOUND,
             "no NVIDIA driver is loaded (there is no /sys/module/nvidia/version), so there is no GPU memory to "
-            "hold; load it, or run the command without a memory cap");
+            "hold; load it, or start the command without bulkhead run");
     return bh_driver_rm_known(version, err);
 }
 
@@ -147,6 +147,9 @@ const struct bh_driver bh_driver_nvidia = {
     .let_go = bh_driver_rm_let_go,
     .held = bh_driver_rm_held,
     .client = bh_driver_rm_client,
+    .set_running = bh_driver_rm_set_running,
+    .watch_busy = bh_driver_rm_watch_busy,
+    .busy = bh_driver_rm_busy,
     .mapped = mapped,
     .open = open_counter,
     .close = bh_driver_rm_close,

@@ -12,6 +12,7 @@
 #include "base/sysfile.h"
 #include "base/units.h"
 #include "gpu/abi/rm.h"
+#include "warden/driver_busy.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,6 +23,7 @@
 enum {
     FIRST_DEVICE = 0x0b000001, /* names of our own objects; the client's is given by the driver */
     FIRST_SUBDEVICE = 0x0b000101,
+    FIRST_BUSY = 0x0b000201, /* BH_BUSY_NAMES for each GPU */
 };
 static const uint32_t no_card = UINT32_MAX;
 
@@ -33,31 +35,49 @@ struct counter {
     uint32_t client;
     size_t n_gpus; /* the highest number, and one */
     struct rm_pid_info info;
+    struct bh_busy *busy[RM_CARDS]; /* NULL: nobody watches */
 };
 
-static int control(struct counter *c, uint32_t object, uint32_t command, void *params, uint32_t n)
+int bh_rm_control(const struct bh_rm *rm, uint32_t object, uint32_t command, void *params, uint32_t n)
 {
-    struct rm_control a = {.client = c->client,
+    struct rm_control a = {.client = rm->client,
                            .object = object,
                            .command = command,
                            .params = (uintptr_t)params,
                            .params_size = n};
-    if (c->files.ioctl(c->ctl, RM_IOC(RM_CONTROL, sizeof(a)), &a) < 0)
+    if (rm->files.ioctl(rm->ctl, RM_IOC(RM_CONTROL, sizeof(a)), &a) < 0)
         return -errno;
     return (int)a.status;
 }
 
-static int alloc(struct counter *c, uint32_t parent, uint32_t *object, uint32_t class, void *params)
+int bh_rm_alloc(const struct bh_rm *rm, uint32_t parent, uint32_t *object, uint32_t class, void *params)
 {
-    struct rm_alloc a = {.client = c->client,
+    struct rm_alloc a = {.client = rm->client,
                          .parent = parent,
                          .object = *object,
                          .class = class,
                          .params = (uintptr_t)params};
-    if (c->files.ioctl(c->ctl, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
+    if (rm->files.ioctl(rm->ctl, RM_IOC(RM_ALLOC, sizeof(a)), &a) < 0)
         return -errno;
     *object = a.object;
     return (int)a.status;
+}
+
+static struct bh_rm rm_of(const struct counter *c)
+{
+    return (struct bh_rm){c->files, c->ctl, c->client};
+}
+
+static int control(const struct counter *c, uint32_t object, uint32_t command, void *params, uint32_t n)
+{
+    const struct bh_rm rm = rm_of(c);
+    return bh_rm_control(&rm, object, command, params, n);
+}
+
+static int alloc(const struct counter *c, uint32_t parent, uint32_t *object, uint32_t class, void *params)
+{
+    const struct bh_rm rm = rm_of(c);
+    return bh_rm_alloc(&rm, parent, object, class, params);
 }
 
 /* rc: a status, or a negative errno. */
@@ -163,9 +183,11 @@ int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size
 void bh_driver_rm_close(void *self)
 {
     struct counter *c = self;
-    for (size_t i = 0; i < RM_CARDS; i++)
+    for (size_t i = 0; i < RM_CARDS; i++) {
+        bh_busy_free(c->busy[i]);
         if (c->cards[i] >= 0)
             close(c->cards[i]);
+    }
     if (c->ctl >= 0)
         close(c->ctl); /* frees the client and what is below it */
     free(c);
@@ -277,6 +299,77 @@ uint32_t bh_driver_rm_client(const void *self)
 {
     const struct counter *c = self;
     return c->client;
+}
+
+/* ---- who runs when ---- */
+
+static bool is_gone(int rc)
+{
+    return rc == RM_INVALID_CHANNEL || rc == RM_INVALID_CLIENT || rc == RM_INVALID_OBJECT ||
+           rc == RM_INVALID_OBJECT_HANDLE || rc == RM_OBJECT_NOT_FOUND;
+}
+
+/* Up to a call's worth. The card's own way of stopping: scheduling alone does not stop what runs already. */
+static int set_some(const struct counter *c, uint32_t gpu, const struct bh_driver_channel *at, size_t n,
+                    bool running)
+{
+    struct rm_disable_channels d = {.disable = !running, .count = (uint32_t)n};
+    for (size_t i = 0; i < n; i++) {
+        d.clients[i] = at[i].client;
+        d.channels[i] = at[i].channel;
+    }
+    return control(c, FIRST_SUBDEVICE + gpu, RM_CTRL_FIFO_DISABLE_CHANNELS, &d, sizeof(d));
+}
+
+int bh_driver_rm_set_running(void *self, uint32_t gpu, const struct bh_driver_channel *at, size_t n,
+                             bool running)
+{
+    const size_t most = BH_COUNT_OF(((struct rm_disable_channels *)NULL)->channels);
+    int worst = RM_OK;
+    if (!bh_driver_rm_counts(self, gpu))
+        return RM_INVALID_DEVICE;
+    for (size_t from = 0; from < n; from += most) {
+        const size_t some = n - from < most ? n - from : most;
+        int rc = set_some(self, gpu, at + from, some, running);
+        if (rc < 0 || rc == RM_GPU_IS_LOST)
+            return rc;
+        if (rc == RM_OK)
+            continue;
+        /* One name that is gone fails all in a call, so the others are told each by itself. */
+        for (size_t i = 0; i < some; i++) {
+            rc = set_some(self, gpu, at + from + i, 1, running);
+            if (rc != RM_OK && !is_gone(rc))
+                worst = rc;
+        }
+    }
+    return worst;
+}
+
+int bh_driver_rm_watch_busy(void *self, uint32_t gpu, struct bh_err *err)
+{
+    struct counter *c = self;
+    if (!bh_driver_rm_counts(self, gpu))
+        return bh_fail(err, BH_NOT_FOUND, "there is no GPU %u", gpu);
+    if (c->busy[gpu]) { /* and nobody may have looked for long */
+        uint64_t now_ns;
+        (void)bh_busy_read(c->busy[gpu], NULL, 0, &now_ns);
+        return BH_OK;
+    }
+    if (is_partitioned(c, gpu))
+        return bh_fail(
+            err, BH_REFUSED,
+            "GPU %u is cut into instances, which have the card at the same time, so turns on it say "
+            "nothing",
+            gpu);
+    const struct bh_rm rm = rm_of(c);
+    return bh_busy_new(&rm, FIRST_SUBDEVICE + gpu, FIRST_BUSY + gpu * BH_BUSY_NAMES, &c->busy[gpu], err);
+}
+
+size_t bh_driver_rm_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max,
+                         uint64_t *ret_now_ns)
+{
+    struct counter *c = self;
+    return gpu < RM_CARDS && c->busy[gpu] ? bh_busy_read(c->busy[gpu], ret, max, ret_now_ns) : 0;
 }
 
 int bh_driver_rm_known(const char *version, struct bh_err *err)

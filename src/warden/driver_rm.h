@@ -18,6 +18,15 @@ struct bh_driver_files {
     int (*ioctl)(int fd, uint32_t cmd, void *arg);
 };
 
+/* A client of our own, and how its calls are made. They return an enum rm_status, or a negative errno. */
+struct bh_rm {
+    struct bh_driver_files files;
+    int ctl;
+    uint32_t client;
+};
+int bh_rm_control(const struct bh_rm *rm, uint32_t object, uint32_t command, void *params, uint32_t n);
+int bh_rm_alloc(const struct bh_rm *rm, uint32_t parent, uint32_t *object, uint32_t class, void *params);
+
 /* As open, count and close of struct bh_driver. GPUs are numbered as clients name them (class 0x80's params). */
 int bh_driver_rm_open(const struct bh_driver_files *files, void **ret_self, size_t *ret_gpus,
                       struct bh_err *err) BH_MUST_USE;
@@ -28,6 +37,11 @@ uint32_t bh_driver_rm_hold(void *self, uint32_t gpu, uint32_t name, uint32_t cli
 uint32_t bh_driver_rm_let_go(void *self, uint32_t name);
 int bh_driver_rm_held(void *self, uint32_t gpu, struct bh_driver_held *ret) BH_MUST_USE; /* 0, or BH_SYSTEM */
 uint32_t bh_driver_rm_client(const void *self);
+int bh_driver_rm_set_running(void *self, uint32_t gpu, const struct bh_driver_channel *at, size_t n,
+                             bool running);
+int bh_driver_rm_watch_busy(void *self, uint32_t gpu, struct bh_err *err) BH_MUST_USE;
+size_t bh_driver_rm_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max,
+                         uint64_t *ret_now_ns);
 void bh_driver_rm_close(void *self);
 /* Its own objects on a GPU, for more of them (warden/selftest.h). false: there is no such GPU. */
 struct bh_driver_rm_names {

@@ -47,6 +47,40 @@ static int open_counter(void **ret_self, size_t *ret_gpus, struct bh_err *err)
     return bh_driver_rm_open(&files, ret_self, ret_gpus, err);
 }
 
+static bool ask_busy(uint32_t gpu, struct bh_sim_msg *msg, struct bh_sim_busy *ret, size_t bytes)
+{
+    *msg = (struct bh_sim_msg){.op = BH_SIM_OP_BUSY, .a = gpu};
+    return bh_sim_call(msg, ret, bytes, -1, NULL) == 0;
+}
+
+static int watch_busy(void *self, uint32_t gpu, struct bh_err *err)
+{
+    struct bh_sim_busy at[BH_SIM_BUSY_MAX];
+    struct bh_sim_msg msg;
+    if (!bh_driver_rm_counts(self, gpu))
+        return bh_fail(err, BH_NOT_FOUND, "there is no GPU %u", gpu);
+    if (!ask_busy(gpu, &msg, at, sizeof(at)))
+        return bh_fail(err, BH_REFUSED, "the simulated node does not say who has GPU %u: %s", gpu,
+                       strerror(errno));
+    return BH_OK;
+}
+
+/* The node knows exactly, so nobody need begin to watch; and time is of work, never of merely having the card. */
+static size_t busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns)
+{
+    struct bh_sim_busy at[BH_SIM_BUSY_MAX];
+    struct bh_sim_msg msg;
+    (void)self;
+    if (!ask_busy(gpu, &msg, at, sizeof(at)))
+        return 0;
+    const size_t n = msg.n_body / sizeof(at[0]);
+    for (size_t i = 0; i < n && i < max; i++)
+        ret[i] = (struct bh_driver_busy){
+            .pid = at[i].pid, .on = at[i].on, .ns = at[i].ns, .turns = at[i].turns, .use_permille = 1000};
+    *ret_now_ns = msg.a;
+    return n;
+}
+
 static int check(char version[32], struct bh_err *err)
 {
     struct bh_sim_node_view node;
@@ -69,6 +103,9 @@ const struct bh_driver bh_driver_simulated = {
     .let_go = bh_driver_rm_let_go,
     .held = bh_driver_rm_held,
     .client = bh_driver_rm_client,
+    .set_running = bh_driver_rm_set_running,
+    .watch_busy = watch_busy,
+    .busy = busy,
     .mapped = mapped,
     .open = open_counter,
     .close = bh_driver_rm_close,

@@ -67,6 +67,75 @@ TEST(counts_what_processes_hold)
     CHECK(sim_end());
 }
 
+static uint64_t fence_of(int fd)
+{
+    uint64_t done = UINT64_MAX;
+    (void)bh_sim_fence(fd, SIM_CLIENT, SIM_CHAN, &done);
+    return done;
+}
+
+/* By name, from a client of the driver's own, with no file of the tenant's. */
+TEST(channels_are_paused_and_resumed_by_name)
+{
+    enum { N = 130 }; /* more than go into one call */
+    static struct bh_driver_channel names[N];
+    struct bh_err err;
+    uint64_t fence;
+    void *self;
+    size_t n;
+    sim_begin();
+    CHECK_EQ(bh_driver_simulated.open(&self, &n, &err), BH_OK);
+    int fd = bh_sim_open("/dev/nvidiactl");
+    CHECK(sim_set_up(fd, SIM_CLIENT));
+    for (uint32_t i = 0; i < N; i++)
+        names[i] = (struct bh_driver_channel){0xdead0000 + i, SIM_CHAN}; /* gone, but for two */
+    names[3] = (struct bh_driver_channel){SIM_CLIENT, 0x4711};
+    names[N - 1] = (struct bh_driver_channel){SIM_CLIENT, SIM_CHAN};
+    CHECK_EQ(bh_driver_simulated.set_running(self, 0, names, N, false), RM_OK);
+    CHECK_EQ(bh_sim_doorbell(fd, SIM_CLIENT, SIM_CHAN, 1000, &fence), 0);
+    (void)usleep(20000);
+    CHECK(fence_of(fd) < fence);
+    CHECK_EQ(bh_driver_simulated.set_running(self, 0, names, N, true), RM_OK);
+    CHECK_EQ(bh_sim_wait(fd, SIM_CLIENT, SIM_CHAN, fence), 0);
+    CHECK_EQ(bh_driver_simulated.set_running(self, 0, NULL, 0, true), RM_OK);
+    CHECK_EQ(bh_driver_simulated.set_running(self, 31, names, N, true), RM_INVALID_DEVICE);
+    CHECK_EQ(order(BH_SIM_OP_BREAK, 0, "gpu 0 lost"), 0);
+    CHECK_EQ(bh_driver_simulated.set_running(self, 0, names, N, true), RM_GPU_IS_LOST);
+    close(fd);
+    bh_driver_simulated.close(self);
+    CHECK(sim_end());
+}
+
+TEST(who_has_the_card_is_told)
+{
+    struct bh_driver_busy busy[4];
+    struct bh_err err;
+    uint64_t fence, now = 0, later = 0;
+    void *self;
+    size_t n;
+    sim_begin();
+    CHECK_EQ(bh_driver_simulated.open(&self, &n, &err), BH_OK);
+    CHECK_EQ(bh_driver_simulated.watch_busy(self, 0, &err), BH_OK);
+    CHECK_EQ(bh_driver_simulated.watch_busy(self, 31, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_driver_simulated.busy(self, 0, busy, 4, &now), 0);
+    int fd = bh_sim_open("/dev/nvidiactl");
+    CHECK(sim_set_up(fd, SIM_CLIENT));
+    CHECK_EQ(bh_sim_doorbell(fd, SIM_CLIENT, SIM_CHAN, 2000000, &fence), 0);
+    CHECK_EQ(bh_sim_wait(fd, SIM_CLIENT, SIM_CHAN, fence), 0);
+    CHECK_EQ(bh_driver_simulated.busy(self, 0, busy, 4, &now), 1);
+    CHECK(busy[0].pid == (uint32_t)getpid() && !busy[0].on && busy[0].turns == 1);
+    CHECK(busy[0].ns == 2000000 && busy[0].use_permille == 1000 && now >= 2000000);
+    CHECK_EQ(bh_sim_doorbell(fd, SIM_CLIENT, SIM_CHAN, for_ever, &fence), 0);
+    (void)usleep(1000);
+    CHECK_EQ(bh_driver_simulated.busy(self, 0, busy, 4, &later), 1);
+    CHECK(later > now && busy[0].on && busy[0].ns > 2000000 && busy[0].ns <= later);
+    CHECK_EQ(bh_driver_simulated.busy(self, 0, NULL, 0, &later), 1);
+    close(fd);
+    bh_driver_simulated.close(self);
+    CHECK(sim_end());
+    CHECK_EQ(bh_driver_simulated.busy(NULL, 0, busy, 4, &now), 0);
+}
+
 TEST(managed_memory_is_what_is_mapped)
 {
     uint64_t init[2] = {0}, range;

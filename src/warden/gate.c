@@ -29,6 +29,17 @@ enum { BATCH = 64, TICK_MS = 20, SYNC_WAKE_UP = 1, LAST_MS = 10000, LOOK_MS = 20
 
 /* ---- one notification ---- */
 
+static void on_others(struct bh_gate *g);
+
+/* Whoever ended goes first: its number may be another one's by the time the next call is looked at. (Not within one tick of
+ * the kernel's clock: bh_remote_process.) */
+void bh_gate_who(struct bh_gate *g, struct bh_gate_call *c)
+{
+    if (g->others_ns != bh_remote_tick_ns())
+        on_others(g);
+    c->process = bh_remote_process(&g->remote, c->tid);
+}
+
 /* 0 answered, a negative errno, or BH_GATE_CONTINUE. */
 static int decide(struct bh_gate *g, struct bh_gate_call *c)
 {
@@ -40,7 +51,7 @@ static int decide(struct bh_gate *g, struct bh_gate_call *c)
     }
     if (is_ioctl && bh_gate_is_control(d->args[1]))
         return bh_gate_control(g, c);
-    c->process = bh_remote_process(&g->remote, c->tid);
+    bh_gate_who(g, c);
     if (!c->process)
         return -ESRCH;
     int rc = bh_remote_file(&g->remote, c->process, c->tid, (int)d->args[is_ioctl ? 0 : 4], &c->file);
@@ -92,15 +103,20 @@ void bh_gate_serve_flight(struct bh_gate *g)
     answer(g, &c, decide(g, &c));
     if (bh_proof_is_due(&g->proof)) /* while the tenant is on its way */
         (void)bh_proof_settle(&g->proof);
+    bh_link_look(g->link);
     bh_remote_release(&g->remote, &c.file);
     bh_journal_clear_flight(g->journal);
 }
 
+/* Into the journal: a call that was taken is not given to anybody again, so it must outlive who took it. False: who asked is
+ * gone already, or everybody is. */
+static bool receive(struct bh_gate *g)
+{
+    return ioctl(g->config->listener, SECCOMP_IOCTL_NOTIF_RECV, &bh_journal_flight(g->journal)->notif) == 0;
+}
+
 static void serve_one(struct bh_gate *g)
 {
-    /* Into the journal: a call that was taken is not given to anybody again, so it must outlive who took it. */
-    if (ioctl(g->config->listener, SECCOMP_IOCTL_NOTIF_RECV, &bh_journal_flight(g->journal)->notif) < 0)
-        return; /* who asked is gone already */
     g->stats->seen++;
     bh_gate_serve_flight(g);
 }
@@ -114,24 +130,28 @@ static void on_timer(struct bh_gate *g)
         bh_gate_tick(g);
 }
 
-/* Whoever ended goes first: its number may be another one's by the time the next call is looked at. */
+/* The clock, and processes that have ended. */
 static void on_others(struct bh_gate *g)
 {
     struct epoll_event ev[BATCH];
     bool tick = false;
+    g->others_ns = bh_remote_tick_ns();
     int n = epoll_wait(g->epoll, ev, BATCH, 0);
     for (int i = 0; i < n; i++)
         if (ev[i].data.ptr == g)
             tick = true;
+        else if (ev[i].data.ptr == g->link)
+            bh_link_serve(g->link);
         else
             bh_gate_process_gone(g, ev[i].data.ptr);
     if (tick)
         on_timer(g);
+    bh_link_look(g->link);
     bh_journal_commit(g->journal, bh_journal_stage(g->journal));
 }
 
 /* poll and not epoll for the listener: the kernel can wake whoever waits on it directly on the CPU of the one who asks. */
-static int loop(struct bh_gate *g, struct bh_err *err)
+static int poll_all(struct bh_gate *g, struct bh_err *err)
 {
     struct pollfd fds[] = {{.fd = g->config->listener, .events = POLLIN}, {.fd = g->epoll, .events = POLLIN}};
     for (;;) {
@@ -142,18 +162,29 @@ static int loop(struct bh_gate *g, struct bh_err *err)
         }
         if (fds[1].revents)
             on_others(g);
-        if (fds[0].revents & POLLIN)
-            serve_one(g);
-        else if (fds[0].revents)
-            break; /* nobody carries the filter any more */
+        if (fds[0].revents & POLLIN) {
+            if (receive(g))
+                serve_one(g);
+        } else if (fds[0].revents) {
+            return BH_OK; /* nobody carries the filter any more */
+        }
     }
+}
+
+static int loop(struct bh_gate *g, struct bh_err *err)
+{
+    struct pollfd others = {.fd = g->epoll, .events = POLLIN};
+    int rc = poll_all(g, err);
+    if (rc < 0)
+        return rc;
     /* They may still be closing their files: what a lease held is given back when its last process is gone. */
     const uint32_t last = g->ticks + LAST_MS / g->config->tick_ms;
     while (g->remote.processes.n && g->ticks < last) {
         bh_gate_wake(g);
-        if (poll(&fds[1], 1, -1) > 0)
+        if (poll(&others, 1, -1) > 0)
             on_others(g);
     }
+    (void)bh_gate_close_lost(g, true);
     return BH_OK;
 }
 
@@ -170,7 +201,6 @@ static void file_closing(void *arg, const struct bh_remote_file *f)
 {
     struct bh_gate *g = arg;
     bh_proof_before_close(&g->proof, f->fd, f->id);
-    (void)bh_gate_look_behind(g);
 }
 
 static void process_learned(void *arg, struct bh_remote_process *p)
@@ -198,10 +228,22 @@ static void file_dropped(void *arg, const struct bh_remote_process *p, int fd)
     bh_journal_slot_gone(g->journal, p->pid, fd);
 }
 
+/* Lost files are in the ledger still: whoever comes after must hear of them to take them out. */
+static void tell_lost(struct bh_gate *g, struct bh_journal *j)
+{
+    const struct bh_remote_process nobody = {.pid = (uint32_t)g->remote.self};
+    for (size_t i = 0; g->remote.n_lost && i < g->remote.files.n; i++)
+        if (g->remote.files.at[i].id && !g->remote.files.at[i].refs) {
+            file_held(g, &nobody, g->remote.files.at[i].fd, &g->remote.files.at[i]);
+            bh_journal_slot_gone(j, nobody.pid, g->remote.files.at[i].fd);
+        }
+}
+
 /* What the journal does not hear from the ledger. */
 static void tell_rest(void *arg, struct bh_journal *j)
 {
     struct bh_gate *g = arg;
+    tell_lost(g, j);
     for (size_t i = 0; i < g->ghosts.n; i++)
         bh_journal_process(j, &(struct bh_journal_process){g->ghosts.at[i].pid, g->ghosts.at[i].started});
     for (size_t i = 0; i < g->remote.processes.n; i++) {
@@ -238,6 +280,15 @@ static int open_journal(struct bh_gate *g, struct bh_err *err)
     return BH_OK;
 }
 
+static int open_link(struct bh_gate *g, struct bh_err *err)
+{
+    int rc = bh_link_new(g, g->config->governed, &g->link, err);
+    struct epoll_event on_link = {.events = EPOLLIN, .data.ptr = g->link};
+    if (rc == BH_OK && epoll_ctl(g->epoll, EPOLL_CTL_ADD, bh_link_fd(g->link), &on_link) < 0)
+        rc = bh_fail(err, BH_SYSTEM, "waiting for the governor: %s", strerror(errno));
+    return rc;
+}
+
 static int start(struct bh_gate *g, struct bh_err *err)
 {
     static const struct bh_remote_hear hear = {file_closed, process_learned, file_held, file_dropped,
@@ -264,6 +315,8 @@ static int start(struct bh_gate *g, struct bh_err *err)
     (void)ioctl(g->config->listener, SECCOMP_IOCTL_NOTIF_SET_FLAGS, flags);
     bh_gate_wake(g);
     rc = open_journal(g, err);
+    if (rc == BH_OK && g->config->governed)
+        rc = open_link(g, err);
     if (rc < 0)
         return rc;
     if (g->config->ready)
@@ -282,6 +335,7 @@ static void finish(struct bh_gate *g, struct bh_gate_stats *ret)
         if (sum.peak > ret->peak_bytes)
             ret->peak_bytes = sum.peak;
     }
+    bh_link_free(g->link);
     bh_watchdog_stop(g->watchdog);
     bh_remote_fini(&g->remote);
     bh_journal_free(g->journal);

@@ -15,6 +15,7 @@
 #include "warden/driver.h"
 #include "warden/ledger.h"
 
+struct bh_link_config;
 struct bh_gate_config {
     int listener; /* owned by the caller */
     int root;     /* pidfd of the first process; the lease ends when no process of it is left */
@@ -24,6 +25,7 @@ struct bh_gate_config {
     uint32_t view;    /* enum bh_lease_view of wire/lease.h; but for CARD the filter must send controls */
     int journal;      /* memfd that outlives this process (warden/journal.h); -1: none is kept */
     bool adopted;     /* the journal is another warden's: go on from there */
+    const struct bh_link_config *governed; /* warden/link.h; NULL: its share is nobody's to hold */
     const struct bh_driver *driver;
     void (*ready)(void *arg); /* it serves from here on; NULL: nobody wants to know */
     void *ready_arg;
@@ -34,6 +36,8 @@ struct bh_gate_stats {
     uint64_t peak_bytes;
     uint64_t no_room;     /* calls that failed because this process could open no more files */
     char why_killed[160]; /* "": nobody was */
+    uint64_t slices_set, tampered, governors; /* of a governed lease, as in struct bh_lease_end */
+    uint64_t lease;                           /* the governor's number for it; 0: none yet */
 };
 
 /* Serves until the lease is over. 0, or why it could not go on (the tenants then fail closed: ENOSYS). */

@@ -10,6 +10,8 @@
 
 #include "gpu/abi/rm.h"
 #include "warden/gate_driver.h"
+#include "warden/gate_steer.h"
+#include "warden/ledger_walk.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -62,7 +64,7 @@ static uint64_t rounded(uint64_t bytes)
 /* ---- objects ---- */
 
 /* The driver has made an object for this client, so the client is this file's. */
-static void note_object(struct bh_gate *g, struct bh_gate_call *c, const struct bh_ledger_object *o)
+void bh_gate_note_object(struct bh_gate *g, struct bh_gate_call *c, const struct bh_ledger_object *o)
 {
     (void)bh_ledger_client(g->ledger, c->process->pid, c->file.id, o->client);
     bh_ledger_object(g->ledger, o);
@@ -80,7 +82,8 @@ static bool free_begin(struct bh_gate *g, const struct bh_gate_call *c, uint32_t
     if (bh_proof_is_own(client))
         return false;
     const bool one = bh_proof_before(&g->proof, c->file.fd, client, object);
-    return one || bh_gate_look_behind(g);
+    /* 0 is no name: it asks the driver for one. */
+    return one || client == 0 || object == 0 || bh_gate_look_behind(g);
 }
 
 /* The driver was asked to free it. Its memory is credited when it is proved to be gone (warden/proof.h). */
@@ -142,14 +145,14 @@ static uint32_t grant_end(struct bh_gate *g, struct bh_gate_call *c, struct gran
     const bool fits = more == 0 || bh_gate_reserve(g, m->gpu, more);
     m->reserved += fits ? more : 0;
     /* Also what does not fit is held until it is proved to be gone. */
-    note_object(g, c,
-                &(struct bh_ledger_object){.client = m->client,
-                                           .parent = m->parent,
-                                           .object = object,
-                                           .class = m->class,
-                                           .gpu = m->gpu,
-                                           .bytes = bytes,
-                                           .reserved = m->reserved});
+    bh_gate_note_object(g, c,
+                        &(struct bh_ledger_object){.client = m->client,
+                                                   .parent = m->parent,
+                                                   .object = object,
+                                                   .class = m->class,
+                                                   .gpu = m->gpu,
+                                                   .bytes = bytes,
+                                                   .reserved = m->reserved});
     if (!fits)
         (void)free_object(g, c, m->client, object);
     return fits ? RM_OK : RM_NO_MEMORY;
@@ -163,11 +166,15 @@ struct alloc {
         struct rm_alloc l;
         struct rm_alloc_short s;
     } u;
+    struct rm_alloc was; /* as it was read */
     size_t size;
     uint64_t params, rights; /* the tenant's pointers */
     const struct class_row *row;
     uint32_t rights_mask;
+    const void *at_hand; /* its parameters, where they were read together with it; NULL: not */
 };
+
+enum { SPAN_MAX = 2048 };
 
 static uint32_t *alloc_status(struct alloc *a)
 {
@@ -194,14 +201,46 @@ static int alloc_refuse(const struct bh_gate_call *c, uint64_t arg, struct alloc
     return bh_gate_store(c, arg, &a->u, a->size);
 }
 
+/*
+ * Parameters lie on the caller's stack like the structure itself, at the same distance each time. So what is between is read
+ * along, once; that they lie there is seen in the copy.
+ */
+static int alloc_fetch(const struct bh_gate_call *c, uint64_t arg, struct alloc *a, uint8_t span[SPAN_MAX])
+{
+    const int64_t apart = c->process->params_apart;
+    const uint64_t params = arg + (uint64_t)apart, from = apart < 0 ? params : arg;
+    const size_t n = apart < 0 ? (size_t)-apart + a->size : (size_t)apart + sizeof(struct rm_memory_params);
+    if (apart == 0 || n > SPAN_MAX || bh_gate_fetch(c, from, span, n) < 0)
+        return bh_gate_fetch(c, arg, &a->u, a->size);
+    memcpy(&a->u, span + (arg - from), a->size);
+    if (a->u.s.params == params)
+        a->at_hand = span + (params - from);
+    return 0;
+}
+
+/* Those of memory alone: of the others there is one now and then. */
+static void note_apart(const struct bh_gate_call *c, uint64_t arg, const struct alloc *a)
+{
+    const uint64_t up = a->params - arg, down = arg - a->params;
+    if (a->row->params == sizeof(struct rm_memory_params))
+        c->process->params_apart = up >= a->size && up < SPAN_MAX ? (int32_t)up
+                                   : down >= sizeof(struct rm_memory_params) && down < SPAN_MAX
+                                       ? -(int32_t)down
+                                       : 0;
+}
+
 /* Copies what its pointers lead to and puts ours in their place. */
-static int alloc_take(struct bh_gate *g, const struct bh_gate_call *c, struct alloc *a)
+static int alloc_take(struct bh_gate *g, const struct bh_gate_call *c, uint64_t arg, struct alloc *a)
 {
     int rc = 0;
     _Static_assert(sizeof(g->params) >= sizeof(struct rm_memory_params), "the parameters do not fit");
     a->params = a->u.s.params;
-    if (a->params) {
+    if (a->params && a->at_hand && a->row->params <= sizeof(struct rm_memory_params))
+        memcpy(g->params, a->at_hand, a->row->params);
+    else if (a->params)
         rc = bh_gate_fetch(c, a->params, g->params, a->row->params);
+    if (a->params) {
+        note_apart(c, arg, a);
         a->u.s.params = (uintptr_t)g->params;
     }
     if (rc == 0 && a->size == sizeof(a->u.l) && a->u.l.rights) {
@@ -212,21 +251,26 @@ static int alloc_take(struct bh_gate *g, const struct bh_gate_call *c, struct al
     return rc;
 }
 
-/* Parameters and structure go back as the driver left them. */
+/* Parameters and structure go back as the driver left them; what it left as it was is there already. */
 static int alloc_finish(struct bh_gate *g, const struct bh_gate_call *c, uint64_t arg, struct alloc *a)
 {
     alloc_restore(a);
-    const struct bh_remote_piece pieces[] = {{arg, &a->u, a->size}, {a->params, g->params, a->row->params}};
-    return bh_gate_store_all(c, pieces, a->params ? 2 : 1);
+    const struct bh_remote_piece pieces[] = {{a->params, g->params, a->row->params}, {arg, &a->u, a->size}};
+    const size_t first = a->params ? 0 : 1, last = memcmp(&a->u, &a->was, a->size) ? 2 : 1;
+    return bh_gate_store_all(c, pieces + first, last - first);
 }
 
-/* A card may be full of what this lease has freed and the warden still has a name for: then that goes first. */
+/* A card may be full of what this lease has freed or closed and the warden still has: then that goes first. */
 static int alloc_obtain(struct bh_gate *g, const struct bh_gate_call *c, struct alloc *a,
                         const struct rm_memory_params *p)
 {
     const struct alloc asked = *a;
-    int rc = bh_gate_carry_out(g, c, RM_ALLOC, a->size, &a->u);
-    if (rc < 0 || *alloc_status(a) != RM_NO_MEMORY || !bh_proof_settle(&g->proof))
+    /* Without asking whether anybody waits: if not, it is found out when the answer is written, and undone. */
+    int rc = bh_gate_issue(g, c, RM_ALLOC, a->size, &a->u);
+    if (rc < 0 || *alloc_status(a) != RM_NO_MEMORY)
+        return rc;
+    const bool closed = bh_gate_close_lost(g, false);
+    if (!bh_proof_settle(&g->proof) && !closed)
         return rc;
     a->u = asked.u;
     if (a->params)
@@ -255,12 +299,12 @@ static int alloc_memory_class(struct bh_gate *g, struct bh_gate_call *c, uint64_
     if (video)
         status = grant_end(g, c, &m, a->u.s.object, p.size);
     else
-        note_object(g, c,
-                    &(struct bh_ledger_object){.client = m.client,
-                                               .parent = m.parent,
-                                               .object = a->u.s.object,
-                                               .class = m.class,
-                                               .gpu = UINT32_MAX});
+        bh_gate_note_object(g, c,
+                            &(struct bh_ledger_object){.client = m.client,
+                                                       .parent = m.parent,
+                                                       .object = a->u.s.object,
+                                                       .class = m.class,
+                                                       .gpu = UINT32_MAX});
     return status == RM_OK ? alloc_finish(g, c, arg, a) : alloc_refuse(c, arg, a, status);
 }
 
@@ -281,27 +325,35 @@ static int alloc_plain(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, 
         return rc;
     if (*alloc_status(a) == RM_OK) {
         o.object = a->u.s.object;
-        note_object(g, c, &o);
+        bh_gate_note_object(g, c, &o);
     }
     return alloc_finish(g, c, arg, a);
 }
 
 static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size_t size)
 {
+    uint8_t span[SPAN_MAX];
     struct alloc a = {.size = size};
-    int rc = bh_gate_fetch(c, arg, &a.u, size);
+    int rc = alloc_fetch(c, arg, &a, span);
     if (rc < 0)
         return rc;
+    memcpy(&a.was, &a.u, size);
     a.params = a.u.s.params;
     a.rights = size == sizeof(a.u.l) ? a.u.l.rights : 0;
     a.row = class_row(a.u.s.class);
     if (bh_proof_is_own(a.u.s.client))
         return alloc_refuse(c, arg, &a, RM_INVALID_CLIENT);
-    if (!a.row)
+    if (!a.row && g->link && bh_ledger_is_channel(a.u.s.class))
+        return bh_gate_channel(g, c, arg, &a.u, size);
+    if (!a.row) {
+        /* A client whose name the tenant picks: it may be that of one who has ended just now. */
+        if (a.u.s.object && (a.u.s.class == RM_CLASS_CLIENT || a.u.s.class == RM_CLASS_ROOT))
+            (void)bh_gate_close_lost(g, true);
         return BH_GATE_CONTINUE;
+    }
     if (alloc_params_size(&a) && alloc_params_size(&a) != a.row->params)
         return alloc_refuse(c, arg, &a, RM_INVALID_PARAM_STRUCT);
-    rc = alloc_take(g, c, &a);
+    rc = alloc_take(g, c, arg, &a);
     if (rc < 0)
         return rc;
     return a.row->kind == MEMORY ? alloc_memory_class(g, c, arg, &a) : alloc_plain(g, c, arg, &a);
@@ -341,11 +393,13 @@ static int do_free(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, size
     int rc = bh_gate_fetch(c, arg, &f, size);
     if (rc < 0)
         return rc;
+    const struct rm_free was = f;
     if (!free_begin(g, c, f.client, f.object))
         return -EPERM;
     rc = bh_gate_carry_out(g, c, RM_FREE, size, &f);
     note_freed(g, f.client, f.object, rc == 0 && f.status == RM_OK);
-    return rc < 0 ? rc : bh_gate_store(c, arg, &f, size);
+    /* Mostly it says RM_OK before and after. */
+    return rc < 0 || memcmp(&f, &was, size) == 0 ? rc : bh_gate_store(c, arg, &f, size);
 }
 
 /* Below what the gate has not seen being made nothing is made: it could be freed together with that, unseen as well. */
@@ -525,11 +579,10 @@ int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint6
 int bh_gate_mmap(struct bh_gate *g, struct bh_gate_call *c, uint64_t length)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    if (c->file.what.kind != BH_FILE_UVM || length == 0) {
-        c->process->let_map = true;
-        c->process->let_map_tick = g->ticks;
+    c->process->let_map = true;
+    c->process->let_map_tick = g->ticks;
+    if (c->file.what.kind != BH_FILE_UVM || length == 0)
         return BH_GATE_CONTINUE;
-    }
     if (length > UINT64_MAX - page)
         return -ENOMEM;
     return bh_gate_map(g, c, (length + page - 1) / page * page) ? BH_GATE_CONTINUE : -ENOMEM;

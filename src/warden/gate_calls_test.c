@@ -300,4 +300,47 @@ TEST(a_thread_with_descriptors_of_its_own_is_held_too)
     CHECK(sim_end());
 }
 
+/* Where parameters lay the last time is remembered; what counts is where they are. */
+static void moves_its_parameters(void)
+{
+    enum { PAGE = 4096, PLACES = 7 };
+    static const int places[PLACES] = {600, 600, 904, 6 * PAGE, 600, -704, -704};
+    const int fd = tenant_open(T_CLIENT);
+    char *at = mmap(NULL, 16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HOLDS(at != MAP_FAILED);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        struct rm_alloc *a = (void *)(at + 2 * PAGE);
+        struct rm_memory_params *p = (void *)(at + 2 * PAGE + places[i]);
+        memset(at, 0xff, 16 * PAGE); /* what is beside them is nothing that could be taken */
+        *p = (struct rm_memory_params){.size = (i + 1) * 2 * BH_MIB};
+        *a = (struct rm_alloc){.client = T_CLIENT,
+                               .parent = T_DEV,
+                               .object = T_MEM + i,
+                               .class = RM_CLASS_MEMORY_LOCAL,
+                               .params = (uintptr_t)p};
+        HOLDS(bh_sim_ioctl(fd, RM_IOC(RM_ALLOC, sizeof(*a)), a) == 0 && a->status == RM_OK);
+        HOLDS(a->params == (uintptr_t)p && p->size == (i + 1) * 2 * BH_MIB);
+    }
+    HOLDS(sim_held().bytes == (uint64_t)PLACES * (PLACES + 1) * BH_MIB);
+    /* Where they would be is nothing now: the structure is at the end of what there is, and has none. */
+    struct rm_alloc *last = (void *)(at + 3 * PAGE - sizeof(*last));
+    HOLDS(munmap(at, 2 * PAGE) == 0 && munmap(at + 3 * PAGE, 13 * PAGE) == 0);
+    for (int i = 0; i < 2; i++) {
+        *last = (struct rm_alloc){
+            .client = T_CLIENT, .parent = T_DEV, .object = 0x5c0000f0, .class = RM_CLASS_EVENT};
+        (void)bh_sim_ioctl(fd, RM_IOC(RM_ALLOC, sizeof(*last)), last);
+        HOLDS(sim_held().bytes == (uint64_t)PLACES * (PLACES + 1) * BH_MIB);
+    }
+}
+
+TEST(parameters_are_taken_from_where_they_are)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, moves_its_parameters, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
 TEST_MAIN

@@ -19,6 +19,8 @@ int bh_gate_fetch(const struct bh_gate_call *c, uint64_t at, void *to, size_t n)
 /* The number of a thread that was killed meanwhile may be somebody else's: nothing is written there. */
 int bh_gate_store_all(const struct bh_gate_call *c, const struct bh_remote_piece *pieces, size_t n)
 {
+    if (n == 0)
+        return 0;
     if (c->listener >= 0 && ioctl(c->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &c->notif->id) < 0)
         return -ESRCH;
     bh_watchdog_enter(c->watchdog, c->tid);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "warden/gate.h"
 #include "warden/journal.h"
+#include "warden/link.h"
 #include "warden/proof.h"
 #include "warden/remote.h"
 #include "warden/rights.h"
@@ -34,7 +35,8 @@ struct bh_gate {
     void *counter;
     size_t n_gpus;
     int epoll, timer;
-    bool fast;                         /* the timer runs at tick_ms */
+    int64_t others_ns;                 /* when these were last looked at */
+    uint32_t pace_ms;                  /* what the timer runs at */
     uint32_t idle, ticks;              /* ticks since the last call, and ever */
     uint32_t over;                     /* ticks in a row with more than may be */
     uint32_t count_failures;           /* in a row */
@@ -42,6 +44,7 @@ struct bh_gate {
     struct bh_proof proof;
     struct bh_rights_own rights;
     struct bh_watchdog *watchdog;
+    struct bh_link *link; /* NULL: nobody holds its share */
     BH_VEC(struct bh_gate_ghost) ghosts;
     BH_VEC(uint32_t) pids;
     uint8_t params[BH_GATE_PARAMS_MAX] __attribute__((aligned(8)));
@@ -67,6 +70,7 @@ enum { BH_GATE_CONTINUE = 1 };
 /* The call in the journal, from the beginning to its answer. */
 void bh_gate_serve_flight(struct bh_gate *g);
 void bh_gate_send_answer(struct bh_gate *g, struct bh_gate_call *c); /* the one in the journal */
+void bh_gate_who(struct bh_gate *g, struct bh_gate_call *c);         /* fills in its process; NULL: gone */
 
 /* gate_adopt.c */
 /* Goes on from where a warden that died was: its files and processes, what is really held, the call it was at. */
@@ -81,6 +85,8 @@ uint64_t bh_gate_started(uint32_t pid);
 /* gate_calls.c */
 int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg);
 int bh_gate_mmap(struct bh_gate *g, struct bh_gate_call *c, uint64_t length);
+/* The driver has made an object for this client, so the client is this file's. */
+void bh_gate_note_object(struct bh_gate *g, struct bh_gate_call *c, const struct bh_ledger_object *o);
 /* Nobody was left to hear the answer: what was made goes. */
 void bh_gate_undo(struct bh_gate *g, struct bh_gate_call *c);
 
@@ -95,9 +101,16 @@ void bh_gate_mapped(struct bh_remote_process *p, uint32_t tid);
 bool bh_gate_look_behind(struct bh_gate *g);
 void bh_gate_pids(
     struct bh_gate *g); /* into g->pids: all processes of the lease, and those that left something */
+/* All its processes are killed, for that reason. */
+void bh_gate_end(struct bh_gate *g, const char *why);
 /* What the driver counts beyond what was granted is no fault of the tenants'. */
 void bh_gate_forgive(struct bh_gate *g);
+/* Closes the files that nobody has any more, where they hold memory, or in any case. Their names go with them, so the lease
+ * is counted first. True: there were some. */
+bool bh_gate_close_lost(struct bh_gate *g, bool empty_too);
 void bh_gate_tick(struct bh_gate *g);
+/* How long after a tick the next one is, where that one took cost_ns. */
+uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over);
 void bh_gate_count(struct bh_gate *g); /* the driver's count, into the ledger */
 void bh_gate_wake(struct bh_gate *g);  /* a call came: the clock goes at its full pace */
 void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p);

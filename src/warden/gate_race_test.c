@@ -132,6 +132,8 @@ static void *asks(void *arg)
         (void)__atomic_fetch_add(&shared->number[CALLS], 1, __ATOMIC_SEQ_CST);
         if (i % 8 == 0)
             note_most();
+        if (i % 32 == 0)
+            (void)usleep(200); /* who flips is to come in between, on a machine with few processors too */
     }
     return NULL;
 }

@@ -9,6 +9,7 @@
 #include "warden/gate_view.h"
 
 #include "warden/gate_driver.h"
+#include "warden/gate_steer.h"
 #include "warden/view.h"
 #include "wire/lease.h"
 
@@ -43,8 +44,9 @@ static uint64_t used_on(const struct bh_gate *g, uint32_t gpu)
 
 static struct bh_view_lease lease_of(struct bh_gate *g, const struct rm_control *a)
 {
-    bh_gate_pids(g);
+    (void)bh_gate_close_lost(g, false);
     (void)bh_proof_settle(&g->proof); /* what was freed is shown as free */
+    bh_gate_pids(g);
     return (struct bh_view_lease){.view = g->config->view,
                                   .cap = g->config->cap_bytes,
                                   .used = used_on(g, bh_ledger_gpu_of(g->ledger, a->client, a->object)),
@@ -151,9 +153,10 @@ int bh_gate_control(struct bh_gate *g, struct bh_gate_call *c)
     if (RM_IOC_SIZE(cmd) != sizeof(q.call) || bh_gate_fetch(c, q.at, &q.call, sizeof(q.call)) < 0)
         return BH_GATE_CONTINUE;
     q.row = bh_view_control(g->config->view, q.call.command);
-    if (!q.row)
+    const struct bh_gate_steered *steered = bh_gate_steered(g, &q.call);
+    if (!q.row && !steered)
         return BH_GATE_CONTINUE;
-    c->process = bh_remote_process(&g->remote, c->tid);
+    bh_gate_who(g, c);
     if (!c->process)
         return -ESRCH;
     int rc = bh_remote_file(&g->remote, c->process, c->tid, (int)d->args[0], &c->file);
@@ -168,5 +171,5 @@ int bh_gate_control(struct bh_gate *g, struct bh_gate_call *c)
         g->stats->denied++;
         return -EPERM;
     }
-    return question(g, c, &q);
+    return steered ? bh_gate_steer(g, c, q.at, &q.call, steered) : question(g, c, &q);
 }

@@ -21,7 +21,11 @@ enum {
     OVER_TICKS = 2,     /* in a row: a count taken in the middle of a call may be too high once */
     IDLE_TICKS = 25,    /* without a call: then slower */
     SLOWER = 10,        /* times */
-    MAPS_EVERY = 4,     /* ticks; a process's list of mappings can be long */
+    COST_PART = 25,     /* a tick may take this part of the time, but not for longer than ... */
+    STRETCH_MAX = 3,    /* ... so many ticks: with one more for the verdict that is 80 ms */
+    MAPS_EVERY = 16,    /* ticks; a process's list of mappings can be long */
+    LOST_EVERY = 64,    /* ticks: for files that nobody has and that hold nothing, ... */
+    LOST_MAX = 64,      /* ... and how many of them may wait for it */
     GHOSTS_AT_ONCE = 8, /* looked at one by one in a tick */
     COUNT_FAILURES_MAX = 3,
     UVM_FILES_MAX = 16,
@@ -50,6 +54,7 @@ static bool count_pids(struct bh_gate *g, const uint32_t *pids, size_t n, uint64
 static void ghost_drop(struct bh_gate *g, size_t i)
 {
     close(g->ghosts.at[i].pidfd);
+    bh_link_pids_changed(g->link);
     g->ghosts.at[i] = g->ghosts.at[--g->ghosts.n];
 }
 
@@ -151,10 +156,10 @@ static void mapping_begins(const struct bh_gate *g, struct bh_remote_process *p,
     p->mapping[at].bytes = bytes;
 }
 
-/* A shared mapping of some other file was let through: it may have become one of that file. */
+/* A shared mapping was let through a little while ago: it may have become one of another file. */
 static bool may_have_mapped(const struct bh_gate *g, const struct bh_remote_process *p)
 {
-    return p->mapped || (p->let_map && g->ticks - p->let_map_tick <= MAPPING_TICKS + MAPS_EVERY);
+    return p->let_map && g->ticks - p->let_map_tick <= MAPPING_TICKS;
 }
 
 /* Compares what a process has mapped with what it was granted; false: it has more than it may. */
@@ -162,7 +167,7 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
 {
     int files[UVM_FILES_MAX];
     const size_t n = bh_remote_files_of(&g->remote, p, BH_FILE_UVM, files, UVM_FILES_MAX);
-    if (n == 0 && !may_have_mapped(g, p))
+    if (n == 0 && !p->mapped && !may_have_mapped(g, p))
         return true;
     bh_watchdog_enter(g->watchdog, p->pid);
     const int64_t now = g->driver->mapped(p->pid, files, n);
@@ -182,11 +187,14 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
     return true;
 }
 
-static bool look_all_mapped(struct bh_gate *g)
+/* Nothing is mapped without a call, so in between those alone are looked at who have made one. What a process has unmapped
+ * is credited when all are looked at: now and then, and before a refusal. */
+static bool look_all_mapped(struct bh_gate *g, bool all)
 {
     bool good = true;
     for (size_t i = 0; i < g->remote.processes.n; i++)
-        good = look_mapped(g, g->remote.processes.at[i]) && good;
+        if (all || may_have_mapped(g, g->remote.processes.at[i]))
+            good = look_mapped(g, g->remote.processes.at[i]) && good;
     return good;
 }
 
@@ -195,8 +203,9 @@ static bool look_all_mapped(struct bh_gate *g)
 static void look_again(struct bh_gate *g)
 {
     bh_remote_sweep(&g->remote);
+    (void)bh_gate_close_lost(g, false);
     (void)bh_proof_settle(&g->proof);
-    (void)look_all_mapped(g);
+    (void)look_all_mapped(g, true);
     bh_gate_count(g);
 }
 
@@ -233,7 +242,7 @@ bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes
 /* ---- ending a lease ---- */
 
 /* Also those who never asked for anything, and hold the files of one that did. */
-static void end_lease(struct bh_gate *g, const char *why)
+void bh_gate_end(struct bh_gate *g, const char *why)
 {
     uint64_t killed = 0;
     bh_remote_find_holders(&g->remote);
@@ -285,16 +294,15 @@ static void judge(struct bh_gate *g, bool mapped_too_much)
             why, sizeof(why),
             "more managed memory is mapped than the cap of %s allows: it was mapped behind the gate",
             bh_size_format(g->config->cap_bytes, &cap));
-    end_lease(g, why);
+    bh_gate_end(g, why);
 }
 
-bool bh_gate_look_behind(struct bh_gate *g)
+/* After a count. False: the lease was ended, or nobody knows. */
+static bool nothing_behind(struct bh_gate *g)
 {
     char why[sizeof(g->stats->why_killed)];
     struct bh_unit_text took;
     uint64_t bytes = 0;
-    for (int i = 0; i < COUNT_TRIES && (i == 0 || g->count_failures); i++)
-        bh_gate_count(g);
     if (g->count_failures)
         return false;
     if (behind_the_gate(g, &bytes) == UINT32_MAX)
@@ -302,48 +310,109 @@ bool bh_gate_look_behind(struct bh_gate *g)
     (void)snprintf(why, sizeof(why),
                    "%s were obtained behind the gate, by a call changed after it was let through",
                    bh_size_format(bytes, &took));
-    end_lease(g, why);
+    bh_gate_end(g, why);
     return false;
+}
+
+bool bh_gate_look_behind(struct bh_gate *g)
+{
+    for (int i = 0; i < COUNT_TRIES && (i == 0 || g->count_failures); i++)
+        bh_gate_count(g);
+    return nothing_behind(g);
+}
+
+/* Does any of the lost files hold memory that somebody could want? Looking for who has them takes long where there
+ * are many processes, so the others can wait. */
+static bool lost_hold(struct bh_gate *g)
+{
+    bool any = false;
+    for (size_t i = 0; g->remote.n_lost && i < g->remote.files.n && !any; i++)
+        any = g->remote.files.at[i].id && !g->remote.files.at[i].refs &&
+              bh_proof_holds(&g->proof, g->remote.files.at[i].id);
+    return any;
+}
+
+bool bh_gate_close_lost(struct bh_gate *g, bool empty_too)
+{
+    if (!(empty_too || lost_hold(g)) || !bh_remote_find_lost(&g->remote))
+        return false;
+    (void)bh_gate_look_behind(g);
+    bh_remote_close_lost(&g->remote);
+    return true;
 }
 
 /* ---- time, and processes that come and go ---- */
 
-static void pace(struct bh_gate *g, bool fast)
+static void pace(struct bh_gate *g, uint32_t ms)
 {
-    const uint64_t ms = (uint64_t)g->config->tick_ms * (fast ? 1 : SLOWER);
     const struct timespec every = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     const struct itimerspec at = {.it_interval = every, .it_value = every};
-    if (timerfd_settime(g->timer, 0, &at, NULL) == 0)
-        g->fast = fast;
+    if (ms != g->pace_ms && timerfd_settime(g->timer, 0, &at, NULL) == 0)
+        g->pace_ms = ms;
+}
+
+static uint32_t slow_ms(const struct bh_gate *g)
+{
+    return g->config->tick_ms * SLOWER;
 }
 
 void bh_gate_wake(struct bh_gate *g)
 {
     g->idle = 0;
-    if (!g->fast)
-        pace(g, true);
+    if (g->pace_ms == 0 || g->pace_ms == slow_ms(g))
+        pace(g, g->config->tick_ms);
+}
+
+uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over)
+{
+    const uint64_t tick_ns = (uint64_t)tick_ms * 1000000;
+    const uint64_t ticks = over ? 1 : (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
+    return tick_ms * (uint32_t)(ticks < 1 ? 1 : ticks > STRETCH_MAX ? STRETCH_MAX : ticks);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* While there is doubt, at the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
+static void pace_on(struct bh_gate *g, uint64_t cost_ns)
+{
+    g->idle = g->over ? 0 : g->idle + 1;
+    if (g->idle > IDLE_TICKS)
+        pace(g, slow_ms(g));
+    else
+        pace(g, bh_gate_pace_ms(g->config->tick_ms, cost_ns, g->over > 0));
+}
+
+static bool are_lost_due(struct bh_gate *g)
+{
+    return g->ticks % LOST_EVERY == 0 || g->remote.n_lost >= LOST_MAX || g->remote.processes.n == 0 ||
+           g->pace_ms == slow_ms(g) || lost_hold(g);
 }
 
 void bh_gate_tick(struct bh_gate *g)
 {
-    bool mapped_well = true;
+    const uint64_t began = now_ns();
     g->ticks++;
+    g->remote.age++;
     bh_remote_sweep(&g->remote);
     (void)bh_proof_settle(&g->proof);
     bh_proof_look_again(&g->proof);
-    for (size_t i = 0; i < g->remote.processes.n; i++)
-        if (g->remote.processes.at[i]->admin || g->remote.processes.at[i]->uid == (uid_t)-1)
-            bh_remote_rights(g->remote.processes.at[i]);
-    if (g->ticks % MAPS_EVERY == 0 || g->over || !g->fast)
-        mapped_well = look_all_mapped(g);
+    const bool mapped_well =
+        look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || g->pace_ms == slow_ms(g));
     bh_gate_count(g);
     if (bh_watchdog_bit(g->watchdog))
-        end_lease(g, "a process of it kept the warden waiting for its memory");
+        bh_gate_end(g, "a process of it kept the warden waiting for its memory");
     judge(g, !mapped_well);
-    if (g->over)
-        bh_gate_wake(g);
-    else if (++g->idle > IDLE_TICKS && g->fast)
-        pace(g, false);
+    /* What these hold was open here, and so in this count. */
+    if (are_lost_due(g) && bh_remote_find_lost(&g->remote)) {
+        (void)nothing_behind(g);
+        bh_remote_close_lost(&g->remote);
+    }
+    pace_on(g, now_ns() - began);
 }
 
 void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p)
@@ -355,6 +424,7 @@ void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p)
     /* Not awaited, its end would be seen by the sweep alone, and by the number being gone. */
     (void)epoll_ctl(g->epoll, EPOLL_CTL_ADD, p->pidfd, &ev);
     bh_watchdog_add(g->watchdog, p->pidfd);
+    bh_link_pids_changed(g->link);
 }
 
 void bh_gate_process_gone(struct bh_gate *g, struct bh_remote_process *p)
@@ -365,6 +435,9 @@ void bh_gate_process_gone(struct bh_gate *g, struct bh_remote_process *p)
     bh_watchdog_remove(g->watchdog, p->pidfd);
     bh_ledger_unmap(g->ledger, p->pid, p->mapped);
     bh_remote_forget(&g->remote, p);
+    bh_link_pids_changed(g->link);
+    if (g->remote.n_lost)
+        bh_gate_wake(g);
     /* Not before: its files are closed with it as a process, and nobody may be counted twice. */
     if (ghost.pidfd >= 0)
         *bh_vec_push(&g->ghosts) = ghost;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What gets past the calls: seen in the driver's count, counted, and ended when it is too much. */
 #include "warden/gate_fixture.h"
+#include "warden/gate_inside.h"
 
 static const uint64_t cap = 64 * BH_MIB;
 
@@ -61,6 +62,93 @@ TEST(memory_that_was_not_granted_is_not_hidden)
     CHECK_EQ(s.killed, 1);
     CHECK(holds_nothing_soon());
     CHECK(sim_end());
+}
+
+/* A child with memory that it was granted, which lives as long as this one. */
+static void keep_a_child(void)
+{
+    if (fork() == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int own = tenant_open(T_CLIENT + 1);
+        HOLDS(tenant_take(own, T_CLIENT + 1, T_MEM, 20 * BH_MIB) == RM_OK);
+        shared->number[0] = 1;
+        until_killed();
+    }
+    while (shared->number[0] == 0)
+        (void)usleep(500);
+}
+
+/* Its names go with the file, and nobody else in the lease has done anything. */
+static void closed_at_once(void)
+{
+    keep_a_child();
+    int fd = tenant_open(T_CLIENT);
+    HOLDS(take_behind(fd, T_CLIENT, T_MEM, 64 << 10) == RM_OK);
+    close(fd);
+    until_killed();
+}
+
+/* The same by one that ends, where the lease goes on. */
+static void ended_at_once(void)
+{
+    keep_a_child();
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = tenant_open(T_CLIENT);
+        HOLDS(take_behind(fd, T_CLIENT, T_MEM, 64 << 10) == RM_OK);
+        _exit(0);
+    }
+    HOLDS(waitpid(child, NULL, 0) == child);
+    until_killed();
+}
+
+TEST(memory_that_was_not_granted_is_not_hidden_by_closing_a_file)
+{
+    static tenant_fn *const ways[] = {closed_at_once, ended_at_once};
+    for (size_t i = 0; i < BH_COUNT_OF(ways); i++) {
+        struct bh_gate_stats s;
+        sim_begin();
+        CHECK_EQ(lease(cap, ways[i], &s), 128 + SIGKILL);
+        CHECK(s.killed >= 1);
+        CHECK(strstr(s.why_killed, "were obtained behind the gate"));
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+}
+
+/* A file that nobody has is kept until it was counted; what it holds is not kept from anybody. */
+static void closes_and_takes_again(void)
+{
+    int other = tenant_open(T_CLIENT + 1);
+    for (uint32_t i = 0; i < 20; i++) {
+        int fd = tenant_open(T_CLIENT);
+        HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
+        close(fd);
+        HOLDS(tenant_take(other, T_CLIENT + 1, T_MEM, cap) == RM_OK);
+        HOLDS(tenant_free(other, T_CLIENT + 1, T_MEM) == RM_OK);
+    }
+}
+
+TEST(what_a_closed_file_held_can_be_had_at_once)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, closes_and_takes_again, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK_EQ(s.refused_memory, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+TEST(ticks_that_take_long_come_less_often_but_not_while_there_is_doubt)
+{
+    enum { MS = 1000000 };
+    CHECK_EQ(bh_gate_pace_ms(20, 0, false), 20);
+    CHECK_EQ(bh_gate_pace_ms(20, 8 * MS / 10, false), 20);
+    CHECK_EQ(bh_gate_pace_ms(20, 8 * MS / 10 + 1, false), 40);
+    CHECK_EQ(bh_gate_pace_ms(20, 2 * MS, false), 60);
+    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, false), 60);
+    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, true), 20);
 }
 
 static void much_behind(void)

@@ -23,7 +23,7 @@ enum {
     HALF_RECORDS =
         1 << 22, /* a full ledger (2^20 objects and as many blocks), its claims and a million files */
     SOON = 1024, /* records after which a half is written anew, unless what is there is much by itself */
-    KEEP_BYTES = 1 << 20, /* a half that is no longer in force keeps this much memory for its next turn */
+    KEEP_BYTES = SOON * 64, /* a half that is no longer in force keeps this much memory for its next turn */
 };
 
 enum { SLOT = 64, SLOT_GONE, PROCESS, MAPPING }; /* kinds beside the ledger's */
@@ -164,6 +164,13 @@ static void release(const struct bh_journal *j, uint32_t half, uint32_t n)
         (void)madvise((char *)j->halves[half] + KEEP_BYTES, HALF_BYTES - KEEP_BYTES, MADV_REMOVE);
 }
 
+/* A half of changes to what is there: as seldom as memory allows, since that is held once more meanwhile. */
+static uint32_t rewrite_at(uint32_t n)
+{
+    const uint32_t more = n / 2 > SOON / 2 ? n / 2 : SOON / 2;
+    return n + more < HALF_RECORDS ? n + more : HALF_RECORDS;
+}
+
 void bh_journal_compact(struct bh_journal *j, enum bh_journal_stage stage)
 {
     const uint32_t old = j->half, old_n = j->n;
@@ -173,7 +180,7 @@ void bh_journal_compact(struct bh_journal *j, enum bh_journal_stage stage)
     bh_ledger_snapshot(j->ledger, (struct bh_ledger_log){hear, j});
     j->rest(j->rest_arg, j);
     j->counts = j->n;
-    j->rewrite = j->n < SOON / 2 ? SOON : j->n * 2 < HALF_RECORDS ? j->n * 2 : HALF_RECORDS;
+    j->rewrite = rewrite_at(j->n);
     bh_journal_set_stage(j, j->full ? BH_JOURNAL_LOST : stage);
     release(j, old, old_n);
 }

@@ -3,8 +3,16 @@
 #include "base/test.h"
 #include "warden/journal.h"
 
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { CAP = 1000000, HEAD = 4096, RECORD = 64 };
@@ -247,6 +255,62 @@ TEST(one_that_was_never_begun_is_none)
     /* one's own, which nobody can take over */
     CHECK_EQ(bh_journal_new(-1, CAP, &it.j, &err), 0);
     bh_journal_free(it.j);
+}
+
+static int64_t bytes_of_journal(void)
+{
+    struct stat st;
+    return fstat(it.fd, &st) == 0 ? (int64_t)st.st_blocks * 512 : -1;
+}
+
+/* Ends by SIGSYS where it would give memory back. */
+static void compact_until_it_gives_back(void)
+{
+    struct sock_filter rows[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MADV_REMOVE, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = sizeof(rows) / sizeof(rows[0]), .filter = rows};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        _exit(1);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    _exit(2);
+}
+
+TEST(a_half_gives_its_memory_back_when_it_is_not_in_force_and_not_before)
+{
+    enum { N = 20000, ROOM = 256 << 10 };
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    int status = 0;
+    CHECK(begin());
+    for (uint32_t i = 0; i < N; i++)
+        take(5 + i, 10);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    const int64_t one = bytes_of_journal();
+    CHECK(one >= N * RECORD && one < 2 * N * RECORD + ROOM); /* a piece is two records */
+    CHECK_EQ(held_after(NULL), N * 10);
+    /* Killed after the other half came into force and before this one's memory goes. */
+    pid_t pid = fork();
+    if (pid == 0)
+        compact_until_it_gives_back();
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    CHECK(bytes_of_journal() > 2 * one - ROOM);
+    CHECK_EQ(held_after(NULL), N * 10);
+    CHECK_EQ(bh_journal_adopt(it.fd, CAP, 5, &j, &found, NULL), 0);
+    bh_journal_attach(j, found.ledger, tell_rest, NULL);
+    bh_journal_compact(j, BH_JOURNAL_IDLE);
+    CHECK(bytes_of_journal() < one + ROOM);
+    CHECK_EQ(held_after(NULL), N * 10);
+    bh_journal_free(j);
+    bh_journal_found_fini(&found);
+    end();
 }
 
 TEST_MAIN

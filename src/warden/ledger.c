@@ -107,6 +107,7 @@ uint32_t ledger_object_new(struct bh_ledger *l, const struct ledger_object *like
     *o = *like;
     o->live = true;
     o->first = o->next = o->prev = LEDGER_NONE;
+    l->runs += o->named && ledger_is_run(o->class);
     if (o->named)
         (void)bh_idmap_add(&l->names, ledger_key(o->client, o->handle), slot);
     if (o->parent == LEDGER_NONE)
@@ -132,6 +133,7 @@ static void leaf_free(struct bh_ledger *l, uint32_t slot, bool freed)
         l->objects.at[o->parent].first = o->next;
     if (o->named)
         (void)bh_idmap_remove(&l->names, ledger_key(o->client, o->handle));
+    l->runs += ledger_is_run(o->class);
     o->live = false;
     ledger_give(&l->objects, slot);
 }
@@ -433,6 +435,7 @@ static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, co
                                  .handle = o->object,
                                  .parent = p->parent,
                                  .block = block,
+                                 .class = o->class,
                                  .gpu = (uint8_t)p->gpu,
                                  .named = !root};
     if (old == LEDGER_NONE || root) {
@@ -442,6 +445,7 @@ static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, co
     /* The driver has made the new one, so the name is its. Whether the old one is still there is not known. */
     (void)bh_idmap_remove(&l->names, ledger_key(o->client, o->object));
     l->objects.at[old].named = false;
+    l->runs += ledger_is_run(l->objects.at[old].class);
     if (l->objects.at[old].block != LEDGER_NONE)
         l->blocks.at[l->objects.at[old].block].doubt = true;
     (void)ledger_object_new(l, &like);
@@ -458,6 +462,10 @@ static void object_settle(struct bh_ledger *l, const struct bh_ledger_object *o,
         lose(l, p->gpu, bytes);
     else if (old == LEDGER_NONE || !told_again(l, old, p, bytes))
         object_put(l, o, p, bytes ? block_new(l, p->gpu, bytes, doubt) : LEDGER_NONE);
+    else if (l->objects.at[old].class != o->class) {
+        l->runs += ledger_is_run(o->class) || ledger_is_run(l->objects.at[old].class);
+        l->objects.at[old].class = o->class;
+    }
 }
 
 static struct bh_ledger_op op_of(enum bh_ledger_op_kind kind, const struct bh_ledger_object *o)

@@ -113,6 +113,7 @@ static bool has_object(struct bh_ledger *l, const struct bh_ledger_op *op)
                                                        .handle = op->object,
                                                        .parent = op->parent,
                                                        .block = op->source,
+                                                       .class = op->class,
                                                        .gpu = (uint8_t)op->gpu,
                                                        .named = named});
     return true;
@@ -192,6 +193,7 @@ static void tell_object(struct bh_ledger *l, struct bh_ledger_log to, struct led
                                        .parent = l->objects.at[o->parent].ordinal,
                                        .source = o->block == LEDGER_NONE ? LEDGER_NONE
                                                                          : l->blocks.at[o->block].ordinal,
+                                       .class = o->class,
                                        .gpu = o->gpu,
                                        .flags = o->named});
 }

@@ -10,6 +10,7 @@
 
 #include "base/idmap.h"
 #include "base/mem.h"
+#include "gpu/abi/rm.h"
 #include "warden/ledger.h"
 
 #define LEDGER_NONE BH_IDMAP_NONE
@@ -45,6 +46,7 @@ struct ledger_object {
     uint32_t client, handle;            /* client: its handle */
     uint32_t parent, first, next, prev; /* a root has no parent */
     uint32_t block;
+    uint32_t class;   /* 0: not known */
     uint32_t ordinal; /* while it is told (ledger_ops.c) */
     uint8_t gpu;
     bool live, named; /* not named: its name went to another object that the driver made */
@@ -87,6 +89,7 @@ struct bh_ledger {
     LEDGER_POOL(struct ledger_block) blocks;
     LEDGER_POOL(struct ledger_claim) claims;
     struct ledger_owners owners[LEDGER_LISTS];
+    uint64_t runs; /* changes of what bh_ledger_runs finds (ledger_walk.h) */
     struct bh_ledger_log log;
     bool begun; /* something was done after what was told at once */
 };
@@ -100,6 +103,18 @@ static inline void ledger_tell(const struct bh_ledger *l, const struct bh_ledger
 {
     if (l->log.fn)
         l->log.fn(l->log.arg, op);
+}
+
+/* The host classes of all generations end alike. */
+static inline bool ledger_is_channel(uint32_t class)
+{
+    return (class & 0xff) == 0x6f && class <= 0xffff;
+}
+
+/* Does it run on the card, or is it what takes turns there? */
+static inline bool ledger_is_run(uint32_t class)
+{
+    return class == RM_CLASS_CHANNEL_GROUP || ledger_is_channel(class);
 }
 
 static inline uint64_t ledger_key(uint32_t client, uint32_t handle)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_walk.c - the memory that would go if an object, or a file, went. */
+/* ledger_walk.c - the memory that would go if an object, or a file, went; and what runs on the cards. */
 #include "warden/ledger_walk.h"
 
 #include "warden/ledger_state.h"
@@ -55,5 +55,43 @@ void bh_ledger_pieces_of_file(const struct bh_ledger *l, uint64_t file, struct b
             again = l->claims.at[k].in[LEDGER_CLIENT].owner == client;
         if (!again)
             walk_tree(l, clients->pool.at[client].root, add);
+    }
+}
+
+/* ---- what runs ---- */
+
+bool bh_ledger_is_channel(uint32_t class)
+{
+    return ledger_is_channel(class);
+}
+
+uint64_t bh_ledger_runs_changed(const struct bh_ledger *l)
+{
+    return l->runs;
+}
+
+static void run_add(const struct bh_ledger *l, const struct ledger_object *o, struct bh_ledger_runs *add)
+{
+    const struct ledger_owners *clients = &l->owners[LEDGER_CLIENT];
+    const uint32_t client = bh_idmap_find(&clients->ids, o->client);
+    const uint32_t slot = client == LEDGER_NONE ? LEDGER_NONE : clients->pool.at[client].first;
+    struct bh_ledger_run run = {.client = o->client,
+                                .object = o->handle,
+                                .class = o->class,
+                                .gpu = o->gpu == LEDGER_ANYWHERE ? UINT32_MAX : o->gpu};
+    if (slot != LEDGER_NONE) {
+        const struct ledger_claim *claim = &l->claims.at[slot];
+        run.pid = (uint32_t)l->owners[LEDGER_PROCESS].pool.at[claim->in[LEDGER_PROCESS].owner].key;
+        run.file = l->owners[LEDGER_FILE].pool.at[claim->in[LEDGER_FILE].owner].key;
+    }
+    *bh_vec_push(add) = run;
+}
+
+void bh_ledger_runs(const struct bh_ledger *l, struct bh_ledger_runs *add)
+{
+    for (size_t i = 0; i < l->objects.n; i++) {
+        const struct ledger_object *o = &l->objects.at[i];
+        if (o->live && o->named && ledger_is_run(o->class))
+            run_add(l, o, add);
     }
 }

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "host/limits.h"
 #include "warden/gate.h"
+#include "warden/link.h"
 #include "warden/selftest.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
@@ -21,6 +22,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +31,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { GROUPS_MAX = 65536 /* the kernel's NGROUPS_MAX */, FOLLOWER_STACK = 256 << 10 };
+enum { GROUPS_MAX = 65536 /* the kernel's NGROUPS_MAX */, FOLLOWER_STACK = 256 << 10, GIVEN_MS = 10000 };
 
 static int fail_errno(struct bh_err *err, const char *what)
 {
@@ -198,6 +200,15 @@ static void raise_limits(void)
     (void)signal(SIGXFSZ, SIG_IGN);
 }
 
+/* One heap for all threads, and vectors that have grown apart from it, where they can grow on without leaving holes. */
+static void keep_memory_small(void)
+{
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
+    (void)mallopt(M_TRIM_THRESHOLD, 32 << 10);
+    (void)mallopt(M_TOP_PAD, 4 << 10);
+}
+
 static int leave_launcher(struct bh_err *err)
 {
     sigset_t none;
@@ -219,7 +230,32 @@ static int leave_launcher(struct bh_err *err)
 
 /* ---- the lease ---- */
 
-static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct bh_err *err)
+/* The connection to the governor, which the launcher has sent behind the lease: waited for, but not for ever. One that goes
+ * on can do without until it has another. */
+static int receive_governor(const struct bh_lease_start *start, struct bh_link_config *ret,
+                            struct bh_err *err)
+{
+    struct pollfd at = {.fd = BH_LEASE_SOCKET, .events = POLLIN};
+    struct bh_lease_given given;
+    int fds[BH_FDS_MAX];
+    size_t n = 0;
+    *ret = (struct bh_link_config){.share = start->share, .governor = -1, .launcher = BH_LEASE_SOCKET};
+    ret->share.name[sizeof(ret->share.name) - 1] = '\0';
+    const ssize_t got = poll(&at, 1, GIVEN_MS) == 1
+                            ? bh_fds_recv_some(BH_LEASE_SOCKET, &given, sizeof(given), fds, &n, err)
+                            : 0;
+    if (got == (ssize_t)sizeof(given) && given.code == 0 && n == 1) {
+        ret->governor = fds[0];
+        return BH_OK;
+    }
+    for (size_t i = 0; i < n; i++)
+        close(fds[i]);
+    return start->adopted ? BH_OK
+                          : bh_fail(err, BH_SYSTEM, "the warden: no connection to the governor came along");
+}
+
+static int prepare(struct bh_gate_config *config, struct bh_link_config *link, int fds[BH_LEASE_FDS],
+                   struct bh_err *err)
 {
     struct bh_lease_start start;
     int rc = bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, err);
@@ -239,7 +275,12 @@ static int prepare(struct bh_gate_config *config, int fds[BH_LEASE_FDS], struct 
                                       .adopted = start.adopted != 0,
                                       .driver = bh_driver_here()};
     char version[32];
-    rc = config->driver->check(version, err);
+    if (start.share.weight) {
+        rc = receive_governor(&start, link, err);
+        config->governed = link;
+    }
+    if (rc == BH_OK)
+        rc = config->driver->check(version, err);
     /* Where a lease goes on it held already. */
     if (rc == BH_OK && !config->adopted)
         rc = bh_selftest(config->driver, version, err);
@@ -277,7 +318,10 @@ static void report(int code, const struct bh_gate_stats *s, const char *text)
                                .checks = s->checks,
                                .killed = s->killed,
                                .peak_bytes = s->peak_bytes,
-                               .no_room = s->no_room};
+                               .no_room = s->no_room,
+                               .slices_set = s->slices_set,
+                               .tampered = s->tampered,
+                               .governors = s->governors};
     (void)snprintf(end.why_killed, sizeof(end.why_killed), "%s", s->why_killed);
     (void)snprintf(end.text, sizeof(end.text), "%s", text);
     (void)!bh_fds_send(BH_LEASE_SOCKET, &end, sizeof(end), NULL, 0, NULL);
@@ -286,17 +330,19 @@ static void report(int code, const struct bh_gate_stats *s, const char *text)
 int main(void)
 {
     struct bh_gate_config config;
+    struct bh_link_config link;
     struct bh_gate_stats stats = {0};
     struct bh_err err = {0};
     bool told = false;
     int fds[BH_LEASE_FDS];
+    keep_memory_small();
     if (fcntl(BH_LEASE_SOCKET, F_SETFD, FD_CLOEXEC) < 0) {
         fputs("bulkhead-warden is started by bulkhead run, not by hand\n", stderr);
         return bh_code_exit(BH_USAGE);
     }
     int rc = leave_launcher(&err);
     if (rc == BH_OK)
-        rc = prepare(&config, fds, &err);
+        rc = prepare(&config, &link, fds, &err);
     if (rc == BH_OK) {
         config.ready = tell_ready;
         config.ready_arg = &told;

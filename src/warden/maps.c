@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* maps.c - how much of certain files a process has mapped; read in pieces, without taking memory. */
+/*
+ * maps.c - how much of certain files a process has mapped, without taking memory.
+ *
+ * A GPU program has hundreds of mappings, of which a few are shared ones of files. The kernel can be asked for these alone
+ * (6.11); where it cannot, the whole list is read as text, in pieces.
+ */
 #include "warden/maps.h"
 
 #include <errno.h>
@@ -7,10 +12,67 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum { PIECE = 32 << 10 }; /* holds any line: a path has 4,096 bytes, each of which may be written as four */
+
+/* ---- one line, or one answer ---- */
+
+struct one {
+    uint64_t from, to, on_major, on_minor, inode;
+    const char *name;
+    size_t n_name;
+};
+
+static uint64_t bytes_of(const struct one *m, const struct stat *files, size_t n, const char *suffix)
+{
+    const size_t n_suffix = strlen(suffix);
+    bool is = m->n_name >= n_suffix && memcmp(m->name + m->n_name - n_suffix, suffix, n_suffix) == 0;
+    for (size_t i = 0; i < n && !is; i++)
+        is = m->inode == files[i].st_ino && m->on_major == major(files[i].st_dev) &&
+             m->on_minor == minor(files[i].st_dev);
+    return is ? m->to - m->from : 0;
+}
+
+/* ---- asked for ---- */
+
+/* struct procmap_query of linux/fs.h, which older headers do not have. */
+struct query {
+    uint64_t size, flags, at;                        /* in */
+    uint64_t from, to, vma_flags, page_size, offset; /* out */
+    uint64_t inode;
+    uint32_t on_major, on_minor;
+    uint32_t n_name, n_build_id;
+    uint64_t name, build_id;
+};
+_Static_assert(sizeof(struct query) == 104, "the kernel's structure");
+#define QUERY _IOWR('f', 17, struct query)
+enum { SHARED = 0x08, COVERING_OR_NEXT = 0x10, FILE_BACKED = 0x20, NAME_MAX_BYTES = 4096 };
+
+/* Negative: it cannot be asked for. */
+static int64_t ask(int fd, const struct stat *files, size_t n, const char *suffix)
+{
+    char name[NAME_MAX_BYTES];
+    uint64_t sum = 0;
+    struct query q = {0};
+    do {
+        q = (struct query){.size = sizeof(q),
+                           .flags = SHARED | COVERING_OR_NEXT | FILE_BACKED,
+                           .at = q.to,
+                           .name = (uintptr_t)name,
+                           .n_name = sizeof(name)};
+        if (ioctl(fd, QUERY, &q) < 0)
+            return errno == ENOENT ? (int64_t)sum : -errno;
+        const struct one m = {
+            q.from, q.to, q.on_major, q.on_minor, q.inode, name, strnlen(name, sizeof(name))};
+        sum += bytes_of(&m, files, n, suffix);
+    } while (q.to > q.from && sum <= INT64_MAX);
+    return -ERANGE;
+}
+
+/* ---- read ---- */
 
 struct cursor {
     const char *at, *end;
@@ -50,17 +112,14 @@ static uint64_t line_bytes(const char *line, size_t n_line, const struct stat *f
                            const char *suffix)
 {
     struct cursor c = {line, line + n_line};
-    uint64_t from, to, on_major, on_minor, inode;
-    const size_t n_suffix = strlen(suffix);
-    if (!number(&c, 16, '-', &from) || !number(&c, 16, ' ', &to) || !skip_word(&c) || !skip_word(&c) ||
-        !number(&c, 16, ':', &on_major) || !number(&c, 16, ' ', &on_minor) || !number(&c, 10, ' ', &inode) ||
-        to < from)
+    struct one m;
+    if (!number(&c, 16, '-', &m.from) || !number(&c, 16, ' ', &m.to) || !skip_word(&c) || !skip_word(&c) ||
+        !number(&c, 16, ':', &m.on_major) || !number(&c, 16, ' ', &m.on_minor) ||
+        !number(&c, 10, ' ', &m.inode) || m.to < m.from)
         return 0;
-    bool is = (size_t)(c.end - c.at) >= n_suffix && memcmp(c.end - n_suffix, suffix, n_suffix) == 0;
-    for (size_t i = 0; i < n && !is; i++)
-        is = inode == files[i].st_ino && on_major == major(files[i].st_dev) &&
-             on_minor == minor(files[i].st_dev);
-    return is ? to - from : 0;
+    m.name = c.at;
+    m.n_name = (size_t)(c.end - c.at);
+    return bytes_of(&m, files, n, suffix);
 }
 
 uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *files, size_t n,
@@ -73,16 +132,12 @@ uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *
     return sum;
 }
 
-int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix)
+static int64_t read_all(int fd, const struct stat *files, size_t n, const char *suffix)
 {
-    char path[32], piece[PIECE];
+    char piece[PIECE];
     size_t have = 0;
     uint64_t sum = 0;
     ssize_t got;
-    (void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -errno;
     while ((got = read(fd, piece + have, sizeof(piece) - have)) > 0) {
         have += (size_t)got;
         const char *last = memrchr(piece, '\n', have);
@@ -91,7 +146,29 @@ int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const ch
         have -= whole;
         memmove(piece, piece + whole, have);
     }
-    const int error = got < 0 ? errno : 0;
+    return got < 0 ? -errno : sum > INT64_MAX ? -ERANGE : (int64_t)sum;
+}
+
+static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int64_t sum = may_ask ? ask(fd, files, n, suffix) : -1;
+    if (sum < 0)
+        sum = read_all(fd, files, n, suffix);
     close(fd);
-    return error ? -error : sum > INT64_MAX ? -ERANGE : (int64_t)sum;
+    return sum;
+}
+
+int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix)
+{
+    return look(pid, files, n, suffix, true);
+}
+
+int64_t bh_maps_read_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix)
+{
+    return look(pid, files, n, suffix, false);
 }

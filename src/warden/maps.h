@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 
 /*
- * Bytes mapped of one of the n files, or of any file whose path ends in `suffix` (a file may be closed while it is
+ * Bytes mapped, shared, of one of the n files, or of any file whose path ends in `suffix` (a file may be closed while it is
  * mapped, and a folder in layers may show another inode than the file has). Negative errno: it cannot be read.
  */
 int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix);
+/* The same as an older kernel lets it be done: also what is not shared counts. */
+int64_t bh_maps_read_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix);
 /* The same of a text: whole lines only. */
 uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *files, size_t n,
                             const char *suffix);

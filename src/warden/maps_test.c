@@ -57,6 +57,9 @@ TEST(sees_this_process)
     CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), (int64_t)(PAGES * page));
     CHECK_EQ(munmap((char *)at + page, page), 0);
     CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), (int64_t)((PAGES - 1) * page));
+    CHECK_EQ(bh_maps_read_bytes((uint32_t)getpid(), &st, 1, "/nvidia-uvm"), (int64_t)((PAGES - 1) * page));
+    /* by its name alone; it has none any more */
+    CHECK_EQ(bh_maps_bytes((uint32_t)getpid(), NULL, 0, " (deleted)"), (int64_t)((PAGES - 1) * page));
     CHECK_EQ(bh_maps_bytes(UINT32_MAX, &st, 1, "/nvidia-uvm"), -ENOENT);
     CHECK_EQ(munmap(many, LINES * page), 0);
     (void)fclose(f);

@@ -145,6 +145,13 @@ void bh_proof_before_close(struct bh_proof *p, int fd, uint64_t file)
     pin_all(p, fd);
 }
 
+bool bh_proof_holds(struct bh_proof *p, uint64_t file)
+{
+    p->pieces.n = 0;
+    bh_ledger_pieces_of_file(p->ledger, file, &p->pieces);
+    return p->pieces.n > 0;
+}
+
 /* ---- giving it up ---- */
 
 static void let_go(struct bh_proof *p, uint32_t client, const struct bh_proof_pin *pin)

@@ -52,6 +52,8 @@ void bh_proof_adopt(struct bh_proof *p);
  * is one piece of memory, and nothing else. */
 bool bh_proof_before(struct bh_proof *p, int fd, uint32_t client, uint32_t object);
 void bh_proof_before_close(struct bh_proof *p, int fd, uint64_t file);
+/* Is there any memory by this file? */
+bool bh_proof_holds(struct bh_proof *p, uint64_t file);
 /* It did not go after all: the names taken for it are given up. */
 void bh_proof_cancel(struct bh_proof *p);
 /* Looks at what has gone since the last time; true: there was something. Cheap where there is nothing. */

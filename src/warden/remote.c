@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #ifndef PIDFD_THREAD /* 6.9 */
@@ -98,6 +99,7 @@ int bh_remote_init(struct bh_remote *r, const struct bh_driver *driver, const st
 {
     char text[STATUS_MAX];
     *r = (struct bh_remote){.driver = driver, .hear = *hear, .arg = arg, .self = getpid()};
+    r->ordered = true;
     (void)(read_status((uint32_t)r->self, text) && field(text, "\nSeccomp_filters:", 10, 0, &r->filters));
     if (syscall(SYS_kcmp, r->self, r->self, KCMP_VM, 0, 0) != 0)
         return bh_fail(
@@ -113,8 +115,10 @@ void bh_remote_fini(struct bh_remote *r)
     r->ending = true;
     while (r->processes.n)
         bh_remote_forget(r, r->processes.at[r->processes.n - 1]);
+    bh_remote_close_lost(r);
     bh_vec_fini(&r->processes);
     bh_vec_fini(&r->files);
+    bh_vec_fini(&r->order);
 }
 
 /* Capabilities in a user namespace of its own are none on the machine. */
@@ -127,7 +131,7 @@ static bool same_user_namespace(uint32_t pid)
            mine.st_dev == its.st_dev;
 }
 
-void bh_remote_rights(struct bh_remote_process *p)
+static void read_rights(struct bh_remote_process *p)
 {
     char text[STATUS_MAX];
     uint64_t uid, caps;
@@ -161,25 +165,89 @@ static struct bh_remote_process *learn(struct bh_remote *r, uint32_t tid)
     if (pidfd < 0)
         return NULL;
     p = bh_alloc(1, sizeof(*p));
-    *p = (struct bh_remote_process){.pid = (uint32_t)pid, .pidfd = pidfd};
-    bh_remote_rights(p);
+    *p = (struct bh_remote_process){.pid = (uint32_t)pid, .pidfd = pidfd, .rights_age = r->age};
+    read_rights(p);
     *bh_vec_push(&r->processes) = p;
     r->hear.learned(r->arg, p);
     return p;
 }
 
+int64_t bh_remote_tick_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 struct bh_remote_process *bh_remote_process(struct bh_remote *r, uint32_t tid)
 {
     const size_t at = tid % BH_COUNT_OF(r->threads);
+    struct bh_remote_process *p;
+    const int64_t now_ns = bh_remote_tick_ns();
     /* Signal 0 reaches nobody, and says whether the thread is still of that process. */
-    if (r->threads[at].tid == tid && syscall(SYS_tgkill, r->threads[at].process->pid, tid, 0) == 0)
-        return r->threads[at].process;
-    struct bh_remote_process *p = learn(r, tid);
-    if (p) {
+    if (r->threads[at].tid == tid && (r->threads[at].proved_ns == now_ns ||
+                                      syscall(SYS_tgkill, r->threads[at].process->pid, tid, 0) == 0)) {
+        p = r->threads[at].process;
+    } else {
+        p = learn(r, tid);
+        if (!p)
+            return NULL;
         r->threads[at].tid = tid;
         r->threads[at].process = p;
     }
+    r->threads[at].proved_ns = now_ns;
+    /* Reading it takes longer than all the rest of a call, so not for those who do not call. */
+    if (p->rights_age != r->age && (p->admin || p->uid == (uid_t)-1))
+        read_rights(p);
+    p->rights_age = r->age;
     return p;
+}
+
+/* ---- open files, in the kernel's order ---- */
+
+static const uint32_t NOBODYS = UINT32_MAX;
+
+/*
+ * The kernel says of two open files also which one comes first, by an order of its own that does not change. So among
+ * hundreds one is found by a few questions. Where it once did not answer, the order is not relied on again.
+ */
+static uint32_t order_find(struct bh_remote *r, int own, size_t *ret_place)
+{
+    enum { SAME, BEFORE, AFTER };
+    size_t from = 0, to = r->order.n;
+    while (r->ordered && from < to) {
+        const size_t middle = from + (to - from) / 2;
+        const long is =
+            syscall(SYS_kcmp, r->self, r->self, KCMP_FILE, own, r->files.at[r->order.at[middle]].fd);
+        if (is == SAME)
+            return r->order.at[middle];
+        r->ordered = is == BEFORE || is == AFTER;
+        if (is == BEFORE)
+            to = middle;
+        else
+            from = middle + 1;
+    }
+    *ret_place = r->ordered ? from : r->order.n;
+    for (size_t i = 0; !r->ordered && i < r->order.n; i++)
+        if (same_file(r->self, own, r->self, r->files.at[r->order.at[i]].fd))
+            return r->order.at[i];
+    return NOBODYS;
+}
+
+static void order_add(struct bh_remote *r, size_t place, uint32_t file)
+{
+    (void)bh_vec_push(&r->order);
+    memmove(&r->order.at[place + 1], &r->order.at[place], (r->order.n - 1 - place) * sizeof(r->order.at[0]));
+    r->order.at[place] = file;
+}
+
+static void order_remove(struct bh_remote *r, uint32_t file)
+{
+    size_t i = 0;
+    while (r->order.at[i] != file)
+        i++;
+    r->order.n--;
+    memmove(&r->order.at[i], &r->order.at[i + 1], (r->order.n - i) * sizeof(r->order.at[0]));
 }
 
 /* ---- descriptors ---- */
@@ -211,22 +279,27 @@ struct holder {
     uint64_t n_fds;
 };
 
-/* The file under fd of that process, where it is one of those from `from` on; it is then held for the process. */
-static bool holds(struct bh_remote *r, const struct holder *h, int fd, uint32_t from, uint32_t to)
+static void take(struct bh_remote *r, uint32_t index)
+{
+    if (r->files.at[index].refs++ == 0)
+        r->n_lost--; /* somebody has it after all */
+}
+
+/* The file under fd of that process, where it is one that is looked for; it is then held for the process. */
+static void look_under(struct bh_remote *r, const struct holder *h, int fd, bool lost)
 {
     const uint32_t pid = h->pid;
-    for (uint32_t i = from; i < to; i++) {
-        if (!r->files.at[i].id || r->files.at[i].uid != h->uid ||
-            !same_file((pid_t)pid, fd, r->self, r->files.at[i].fd))
+    for (uint32_t i = 0; i < r->files.n; i++) {
+        const struct bh_remote_file *f = &r->files.at[i];
+        if (!f->id || (lost && f->refs) || f->uid != h->uid || !same_file((pid_t)pid, fd, r->self, f->fd))
             continue;
         struct bh_remote_process *p = learn(r, pid);
         if (!p || has_slot(p, fd, i))
-            return false;
-        r->files.at[i].refs++;
+            return;
+        take(r, i);
         add_slot(r, p, fd, i);
-        return true;
+        return;
     }
-    return false;
 }
 
 /* Numbers that a folder of /proc has as names. */
@@ -242,60 +315,80 @@ static bool next_number(DIR *folder, uint32_t *ret)
 }
 
 /* Its list of descriptors is for its own user alone; of somebody else's, each number that there can be is tried. */
-static size_t find_in(struct bh_remote *r, const struct holder *h, uint32_t from, uint32_t to)
+static void find_in(struct bh_remote *r, const struct holder *h, bool lost)
 {
     char path[32];
-    size_t found = 0;
     uint32_t fd;
     (void)snprintf(path, sizeof(path), "/proc/%u/fd", h->pid);
     DIR *fds = opendir(path);
     if (!fds && errno == EACCES)
         for (uint64_t i = 0; i < h->n_fds && i < INT32_MAX; i++)
-            found += holds(r, h, (int)i, from, to);
+            look_under(r, h, (int)i, lost);
     while (fds && next_number(fds, &fd))
-        found += holds(r, h, (int)fd, from, to);
+        look_under(r, h, (int)fd, lost);
     if (fds)
         (void)closedir(fds);
-    return found;
 }
 
-/* Who has one of these files, among all processes with more filters than we have: how many descriptors were found. */
-static size_t find_holders(struct bh_remote *r, uint32_t from, uint32_t to)
+/* Who has one of the files, or of the lost ones, among all processes with more filters than we have. */
+static void find_holders(struct bh_remote *r, bool lost)
 {
     char text[STATUS_MAX];
-    size_t found = 0;
     struct holder h;
     uint64_t filters, uid;
     DIR *proc = opendir("/proc");
-    while (proc && next_number(proc, &h.pid))
+    while (proc && (!lost || r->n_lost) && next_number(proc, &h.pid))
         if (read_status(h.pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
             filters > r->filters && field(text, "\nFDSize:", 10, 0, &h.n_fds) &&
             field(text, "\nUid:", 10, 1, &uid)) {
             h.uid = (uid_t)uid;
-            found += find_in(r, &h, from, to);
+            find_in(r, &h, lost);
         }
     if (proc)
         (void)closedir(proc);
-    return found;
 }
 
 void bh_remote_find_holders(struct bh_remote *r)
 {
-    (void)find_holders(r, 0, (uint32_t)r->files.n);
+    find_holders(r, false);
+}
+
+static void close_file(struct bh_remote *r, uint32_t at)
+{
+    const uint64_t id = r->files.at[at].id;
+    order_remove(r, at);
+    close(r->files.at[at].fd);
+    r->files.at[at].id = 0;
+    r->hear.closed(r->arg, id);
 }
 
 static void unref(struct bh_remote *r, uint32_t at)
 {
     if (--r->files.at[at].refs)
         return;
-    if (r->files.at[at].used && !r->ending && find_holders(r, at, at + 1))
-        return;
-    const uint64_t id = r->files.at[at].id;
-    if (r->files.at[at].used && !r->ending && r->hear.closing)
-        r->hear.closing(r->arg, &r->files.at[at]);
-    close(r->files.at[at].fd);
-    r->files.at[at].id = 0;
-    r->hear.closed(r->arg, id);
+    if (r->files.at[at].used && !r->ending)
+        r->n_lost++; /* what it holds keeps its name until it was looked at */
+    else
+        close_file(r, at);
+}
+
+bool bh_remote_find_lost(struct bh_remote *r)
+{
+    if (r->n_lost)
+        find_holders(r, true);
+    return r->n_lost > 0;
+}
+
+void bh_remote_close_lost(struct bh_remote *r)
+{
+    for (uint32_t i = 0; i < r->files.n && r->n_lost; i++) {
+        if (!r->files.at[i].id || r->files.at[i].refs)
+            continue;
+        if (!r->ending && r->hear.closing)
+            r->hear.closing(r->arg, &r->files.at[i]);
+        r->n_lost--;
+        close_file(r, i);
+    }
 }
 
 static void drop_slot(struct bh_remote *r, struct bh_remote_process *p, size_t i)
@@ -357,26 +450,25 @@ static int duplicate(const struct bh_remote *r, const struct bh_remote_process *
 /* Takes own: the same open file may be known under another number, or from another process. id 0: a new one's is next. */
 static uint32_t adopt(struct bh_remote *r, int own, struct bh_driver_file what, uint64_t id)
 {
-    size_t room = r->files.n;
-    for (size_t i = 0; i < r->files.n; i++) {
-        struct bh_remote_file *f = &r->files.at[i];
-        if (f->id && f->what.kind == what.kind && same_file(r->self, own, r->self, f->fd)) {
-            close(own);
-            f->refs++;
-            return (uint32_t)i;
-        }
-        if (!f->id)
-            room = i;
+    size_t room = 0, place = 0;
+    const uint32_t known = order_find(r, own, &place);
+    if (known != NOBODYS) {
+        close(own);
+        take(r, known);
+        return known;
     }
+    while (room < r->files.n && r->files.at[room].id)
+        room++;
     struct bh_remote_file *f = room < r->files.n ? &r->files.at[room] : bh_vec_push(&r->files);
     *f = (struct bh_remote_file){
         .id = id ? id : ++r->last_id, .fd = own, .index = (uint32_t)room, .refs = 1, .what = what};
+    order_add(r, place, (uint32_t)room);
     return (uint32_t)room;
 }
 
 static struct bh_remote_file hold(struct bh_remote *r, uint32_t index)
 {
-    r->files.at[index].refs++;
+    take(r, index);
     return r->files.at[index];
 }
 

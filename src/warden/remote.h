@@ -39,10 +39,12 @@ struct bh_remote_process {
     int pidfd;
     uint64_t started; /* for whoever hears of it to fill in */
     uid_t uid;
-    bool admin; /* may do what needs CAP_SYS_ADMIN of the machine */
+    bool admin;          /* may do what needs CAP_SYS_ADMIN of the machine */
+    uint32_t rights_age; /* of the two: of which age they are (bh_remote.age) */
     BH_VEC(struct bh_remote_slot) slots;
-    uint64_t mapped; /* managed memory granted */
-    bool let_map;    /* a shared mapping of another file was let through, at this tick of the gate */
+    int32_t params_apart; /* how far behind an allocation its parameters were the last time; 0: not near */
+    uint64_t mapped;      /* managed memory granted */
+    bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
     uint32_t let_map_tick;
     struct {
         uint32_t tid, tick;
@@ -65,7 +67,7 @@ struct bh_remote_hear {
     /* A process has this file under a number, or has it no longer. May be NULL. */
     void (*held)(void *arg, const struct bh_remote_process *p, int fd, const struct bh_remote_file *f);
     void (*dropped)(void *arg, const struct bh_remote_process *p, int fd);
-    /* The last duplicate of a file on which something was made is about to be closed. May be NULL. */
+    /* A lost file is about to be closed. May be NULL. */
     void (*closing)(void *arg, const struct bh_remote_file *f);
 };
 
@@ -76,13 +78,18 @@ struct bh_remote {
     pid_t self;
     uint64_t filters; /* system call filters on the warden itself; those of a lease carry more */
     bool ending;
+    bool ordered; /* `order` can be relied on */
+    uint32_t age; /* raised by whoever wants to know anew who processes are that may do more than others */
     uint64_t last_id;
+    size_t n_lost; /* files with nobody who is known to have them, not closed yet */
     BH_VEC(struct bh_remote_process *) processes;
     BH_VEC(struct bh_remote_file) files;
+    BH_VEC(uint32_t) order; /* of the files: as the kernel orders them */
     struct {
         uint32_t tid;
         struct bh_remote_process *process;
-    } threads[1024]; /* where a thread was found last */
+        int64_t proved_ns; /* when */
+    } threads[1024];       /* where a thread was found last */
 };
 
 /* BH_REFUSED where the kernel cannot compare open files. */
@@ -90,12 +97,14 @@ int bh_remote_init(struct bh_remote *r, const struct bh_driver *driver, const st
                    void *arg, struct bh_err *err) BH_MUST_USE;
 void bh_remote_fini(struct bh_remote *r);
 
-/* The process of a thread. NULL: it is gone. */
+/* The last tick of the kernel's clock (10 ms at most). The kernel gives a number of a process or thread again when it has given
+ * all the others, of which there are 32,768 or more: not within one tick. */
+int64_t bh_remote_tick_ns(void);
+/* The process of a thread. NULL: it is gone, and was a tick ago. Who one with more rights is may change (never for more): it
+ * is read again where r->age is another than the last time. */
 struct bh_remote_process *bh_remote_process(struct bh_remote *r, uint32_t tid);
 /* Closes everything kept of it and forgets it. */
 void bh_remote_forget(struct bh_remote *r, struct bh_remote_process *p);
-/* Who it is may change (never for more): read again. */
-void bh_remote_rights(struct bh_remote_process *p);
 
 /*
  * What the thread has open under fd, held until it is released. 0 and ret->id 0: somebody else's file. -EBADF: nothing
@@ -112,9 +121,16 @@ uint64_t bh_remote_inode(const struct bh_remote_file *f); /* the same for two op
 void bh_remote_sweep(struct bh_remote *r);
 /*
  * Learns every process that has one of these files open: a child keeps what its parent opened, and need not ask for
- * anything. The same is done by itself for a file on which something was made, before it is given up.
+ * anything.
  */
 void bh_remote_find_holders(struct bh_remote *r);
+/*
+ * A file on which something was made and that nobody is known to have any more is lost: it stays open here, so that what was
+ * made keeps its name, until whoever counts has counted and lets it be closed. Looking for somebody who has it walks over
+ * all processes, so it is done for all lost files at once. True: some are lost indeed.
+ */
+bool bh_remote_find_lost(struct bh_remote *r);
+void bh_remote_close_lost(struct bh_remote *r);
 /* Its files of a kind, as the warden's duplicates: how many of them, at most max. */
 size_t bh_remote_files_of(const struct bh_remote *r, const struct bh_remote_process *p, uint8_t kind,
                           int *ret, size_t max);

@@ -2,7 +2,7 @@
 /*
  * Random opens, duplicates, closes, forks and ends of real processes, beside a plain table of who has what: a file is the
  * same one wherever it is found, one that nobody has is let go by the next sweep, and one on which something was made is
- * not given up while anybody has it.
+ * not given up while anybody has it, and never before it was asked for.
  */
 #include "base/choice.h"
 #include "base/test.h"
@@ -18,6 +18,7 @@ static struct {
     uint64_t id_of[1024];                   /* by that number: what it was last known as; 0: not, or let go */
     bool used[1024];
     uint64_t found, closed, forks, ends;
+    bool closing; /* what is lost may be closed now */
     const char *why;
 } world;
 
@@ -52,6 +53,8 @@ static void closed(void *arg, uint64_t id)
             world.id_of[f] = 0;
             if (world.used[f] && !world.r.ending && anybody_has(f))
                 wrong("a file on which something was made was given up while somebody has it");
+            if (world.used[f] && !world.r.ending && !world.closing)
+                wrong("a file on which something was made was closed before it was looked at");
             world.used[f] = false;
             return;
         }
@@ -172,6 +175,9 @@ static void asks(void)
 static void sweeps(void)
 {
     bh_remote_sweep(&world.r);
+    world.closing = bh_remote_find_lost(&world.r);
+    bh_remote_close_lost(&world.r);
+    world.closing = false;
     bench_hang_up();
     for (size_t i = 0; i < BENCH_FILES; i++)
         if (bench.files[i].peer >= 0 && !anybody_has(bench.files[i].file))

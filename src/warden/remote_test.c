@@ -161,6 +161,8 @@ TEST(what_is_closed_or_replaced_is_let_go)
     CHECK_EQ(last_closed, g.id);
     CHECK_EQ(bh_remote_file(&remote, it, it->pid, p[0], &g), -EBADF);
     CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    for (const int64_t tick = bh_remote_tick_ns(); bh_remote_tick_ns() == tick;)
+        (void)usleep(100); /* within one it is not asked for again */
     CHECK(!bh_remote_process(&remote, (uint32_t)pid));
     bh_remote_fini(&remote);
     for (size_t i = 0; i < 2; i++) {
@@ -168,6 +170,38 @@ TEST(what_is_closed_or_replaced_is_let_go)
         close(q[i]);
         close(ends[i]);
     }
+}
+
+TEST(a_file_on_which_something_was_made_is_kept_until_it_is_let_go)
+{
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == 0);
+    remote.files.at[f.index].used = true;
+    bh_remote_release(&remote, &f);
+    close(p[0]);
+    CHECK(!bh_remote_find_lost(&remote));
+    CHECK(tell(ends, 'c'));
+    bh_remote_sweep(&remote);
+    CHECK_EQ(n_closed, 0);
+    (void)signal(SIGPIPE, SIG_IGN);
+    CHECK_EQ(write(p[1], "x", 1), 1); /* it has a reader: the warden */
+    CHECK(bh_remote_find_lost(&remote));
+    bh_remote_close_lost(&remote);
+    CHECK_EQ(n_closed, 1);
+    CHECK_EQ(last_closed, f.id);
+    CHECK(write(p[1], "x", 1) < 0 && errno == EPIPE);
+    CHECK(!bh_remote_find_lost(&remote));
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    bh_remote_fini(&remote);
+    CHECK_EQ(n_closed, 1);
+    close(p[1]);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST(a_process_that_is_forgotten_takes_its_files_along)

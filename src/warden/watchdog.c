@@ -19,7 +19,8 @@ enum { LOOKS = 5 }; /* of the thread, within the limit */
 struct bh_watchdog {
     uint32_t limit_ms;
     pthread_t thread;
-    _Atomic uint64_t since_ns; /* 0: the warden is not looking at anybody */
+    _Atomic uint64_t look; /* its number; 0: the warden is not looking at anybody */
+    uint64_t looks;        /* so far; of who enters alone */
     _Atomic uint32_t who;
     atomic_bool bit;
     pthread_mutex_t lock; /* of what is below */
@@ -28,19 +29,12 @@ struct bh_watchdog {
     BH_VEC(int) pidfds;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static void bite(struct bh_watchdog *w)
 {
+    atomic_store(&w->bit, true); /* first: whoever sees the end of one knows why */
     (void)kill((pid_t)atomic_load(&w->who), SIGKILL);
     for (size_t i = 0; i < w->pidfds.n; i++)
         (void)syscall(SYS_pidfd_send_signal, w->pidfds.at[i], SIGKILL, NULL, 0);
-    atomic_store(&w->bit, true);
 }
 
 /*
@@ -61,9 +55,9 @@ static void *watch(void *arg)
         until.tv_nsec = (long)(next % 1000000000);
         while (!w->stop && pthread_cond_timedwait(&w->stopped, &w->lock, &until) == 0)
             continue;
-        const uint64_t since = atomic_load_explicit(&w->since_ns, memory_order_acquire);
-        looks = since && since == seen ? looks + 1 : 0;
-        seen = since;
+        const uint64_t look = atomic_load_explicit(&w->look, memory_order_acquire);
+        looks = look && look == seen ? looks + 1 : 0;
+        seen = look;
         if (!w->stop && looks == LOOKS)
             bite(w);
         else if (!w->stop && looks == 2 * LOOKS)
@@ -116,13 +110,13 @@ void bh_watchdog_enter(struct bh_watchdog *w, uint32_t who)
     if (!w)
         return;
     atomic_store_explicit(&w->who, who, memory_order_relaxed);
-    atomic_store_explicit(&w->since_ns, now_ns(), memory_order_release);
+    atomic_store_explicit(&w->look, ++w->looks, memory_order_release);
 }
 
 void bh_watchdog_leave(struct bh_watchdog *w)
 {
     if (w)
-        atomic_store_explicit(&w->since_ns, 0, memory_order_relaxed);
+        atomic_store_explicit(&w->look, 0, memory_order_relaxed);
 }
 
 void bh_watchdog_add(struct bh_watchdog *w, int pidfd)

@@ -6,14 +6,20 @@
  * descriptors, the warden answers with bh_lease_answer and, when the last process of the lease is gone, with
  * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build; the
  * version tells when they are not.
+ *
+ * A lease whose share is held (weight not 0) has a connection to the governor (wire/govern.h) as well. The launcher keeps
+ * none of it, for its end tells the governor that the warden is gone: a bh_lease_given follows each bh_lease_start, and
+ * each bh_lease_ask of a warden whose governor is gone.
  */
 #ifndef BH_WIRE_LEASE_H
 #define BH_WIRE_LEASE_H
 
+#include "wire/govern.h"
+
 #include <stdint.h>
 
 enum {
-    BH_LEASE_VERSION = 3,
+    BH_LEASE_VERSION = 4,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
@@ -36,6 +42,13 @@ enum bh_lease_flags {
     BH_LEASE_ENDS_WITH_LAUNCHER = 1, /* the root is ended when the launcher is gone before it */
 };
 
+/* What of a card's time it was promised; as struct bh_govern_join has it. */
+struct bh_lease_share {
+    uint32_t weight; /* 0: nothing is held */
+    uint32_t cap_permille, floor_permille, latency;
+    char name[BH_GOVERN_NAME];
+};
+
 struct bh_lease_start {
     uint32_t version, root_pid;
     uint64_t cap_bytes; /* for each GPU */
@@ -46,6 +59,18 @@ struct bh_lease_start {
     uint32_t
         uid; /* adopted: the user that the first warden was; a tenant may have become another one since */
     uint32_t zero;
+    struct bh_lease_share share;
+};
+
+/* From the warden, while it serves: the governor is gone, is there another one? Told from an end by its size. */
+struct bh_lease_ask {
+    uint32_t zero[2];
+};
+/* From the launcher, with a descriptor where the code is 0. */
+struct bh_lease_given {
+    int32_t code;
+    uint32_t zero;
+    char text[BH_LEASE_TEXT];
 };
 
 struct bh_lease_answer {
@@ -61,6 +86,8 @@ struct bh_lease_end {
     uint64_t no_room;     /* calls that failed because the warden could open no more files */
     char why_killed[160]; /* "": nobody was */
     char text[BH_LEASE_TEXT];
+    /* Of a lease whose share was held: what the warden itself did about it. */
+    uint64_t slices_set, tampered, governors; /* governors: how many it had, one after the other */
 };
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bypass.h - what the attempts to get more video memory than the cap share.
+ * bypass.h - what the attempts to get more video memory than the cap, or more time than the share, have in common.
  *
  * Each attempt goes for about three times the cap in one way, says what it met, and then holds what it has, so that
  * whoever stands outside can ask the driver. They are tests of our own wall: run inside `bulkhead run`, on simulated
@@ -143,6 +143,7 @@ enum bp_flags {
     BP_ROOT = 4,    /* made as root; the others are made as nobody */
     BP_RAW = 8,     /* needs no vendor library: the static program makes it too */
     BP_HIDDEN = 16, /* a part of another attempt */
+    BP_SHARE = 32,  /* made in a lease whose share of the time is held */
 };
 struct bp_attempt {
     const char *name;
@@ -152,7 +153,7 @@ struct bp_attempt {
 };
 /* Each ends with a row without a name. */
 extern const struct bp_attempt bp_forms[], bp_handles[], bp_keep[], bp_races[], bp_maps[], bp_processes[],
-    bp_reach[], bp_outsiders[], bp_cuda[];
+    bp_reach[], bp_outsiders[], bp_steer[], bp_cuda[];
 
 /* helpers outside of the lease (watch.c) */
 int bp_watch(void);                   /* says what of the card is used, as it changes */

@@ -22,7 +22,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIB, GIB = 1 << 20, 1 << 30
-REAL, OUTSIDE, ROOT, RAW = 1, 2, 4, 8
+REAL, OUTSIDE, ROOT, RAW, SHARE = 1, 2, 4, 8, 32
 NOBODY = 65534
 # What the driver may count beyond the cap: 2 MiB for each of the processes of a storm. A piece that is asked for is larger.
 TOLERANCE = 64 * MIB
@@ -174,7 +174,8 @@ class Suite:
             base = self.watch.fresh()
             begun = time.monotonic()
             program = self.programs[static]
-            run = Run([self.bulkhead, 'run', '--memory', f'{self.cap // GIB}GiB', '--stats', '--', *self.tenant(flags & ROOT),
+            share = ['--share', '100'] if flags & SHARE else []
+            run = Run([self.bulkhead, 'run', '--memory', f'{self.cap // GIB}GiB', *share, '--stats', '--', *self.tenant(flags & ROOT),
                        program, name.removeprefix('static-'), str(self.cap), *outside], self.env)
             came = run.until_held(120)
             self.settle(base)
@@ -295,7 +296,7 @@ def on_simulated_silicon(bulkhead, normal, static, only):
         kept = ('PATH', 'HOME', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'LSAN_OPTIONS')
         env = {**{k: v for k, v in os.environ.items() if k in kept}, 'LC_ALL': 'C.UTF-8', 'BULKHEAD_SIM_HOME': folder + '/h'}
         subprocess.run([bulkhead, 'sim', 'start', 'h200'], check=True, env=env, capture_output=True)
-        env |= {'BULKHEAD_SIM': at, 'BULKHEAD_SYSROOT': f'{at}/sysroot', 'BULKHEAD_NVML': f'{at}/lib/libnvidia-ml.so.1',
+        env |= {'BULKHEAD_SIM': at, 'BULKHEAD_RUN_DIR': folder + '/h', 'BULKHEAD_SYSROOT': f'{at}/sysroot', 'BULKHEAD_NVML': f'{at}/lib/libnvidia-ml.so.1',
                 'LD_LIBRARY_PATH': f'{at}/lib'}
         try:
             suite = Suite(bulkhead, programs, env, GIB, False)

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * noise.h - who slows whom on one card, judged from outside: what the tallies (tally.h) and the card's counters show together.
+ *
+ * No tenant tells its rate. What can be seen stands for it: time on the card, against the time that is its own, and how
+ * long its turns take where they end because its work does. A turn that takes longer than the same tenant's turns otherwise
+ * do is taken for work that is slowed, if somebody is there whenever that happens; else it may as well be more work, and
+ * nothing is claimed. Time that others have because it is theirs slows nobody. How long a tenant waits for its turns cannot
+ * be seen: nobody tells when it began to want one.
+ */
+#ifndef BH_GOVERNOR_NOISE_H
+#define BH_GOVERNOR_NOISE_H
+
+#include "base/buf.h"
+#include "governor/tally.h"
+#include "gpu/pressure.h"
+
+/* What the counters said at the end of an interval. */
+struct bh_noise_look {
+    struct bh_pressure_sample sample;
+    uint64_t link_kbps; /* 0: not known */
+    char why[160];      /* "", or why something is missing */
+};
+/* Nothing could be had. */
+void bh_noise_look_none(struct bh_noise_look *ret, const char *why);
+
+struct bh_noise;
+struct bh_noise *bh_noise_new(void);
+void bh_noise_free(struct bh_noise *n);
+void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_noise_look *look);
+/* The lines of the report (core/govern/culprit.h), and one on counters that are missing. */
+void bh_noise_report(struct bh_noise *n, struct bh_buf *out);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "governor/tally.h"
+
+#include <string.h>
+
+enum {
+    WHOLE = 1000,
+    FEW_TURNS = 8,
+    OWN_PERMILLE = 750, /* of its slice: turns that are shorter were given back, not taken away */
+};
+
+void bh_tally_begin(struct bh_tally_card *c, uint32_t elapsed_us)
+{
+    c->elapsed_us += elapsed_us;
+    c->active = 0;
+}
+
+static struct bh_tally_sum *sum_of(struct bh_tally_card *c, const struct bh_governed *l)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (c->at[i].lease == l->id)
+            return &c->at[i];
+    if (c->n == BH_TALLY_LEASES)
+        return NULL;
+    struct bh_tally_sum *s = &c->at[c->n++];
+    *s = (struct bh_tally_sum){.lease = l->id, .slice_us = UINT32_MAX, .held_permille = BH_CULPRIT_UNKNOWN};
+    memcpy(s->name, l->name, sizeof(s->name));
+    return s;
+}
+
+void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, bool ever_busy, uint32_t elapsed_us,
+                  const struct bh_govern_told *told, const struct bh_sense_got *got)
+{
+    struct bh_tally_sum *s = sum_of(c, l);
+    c->active += told->active;
+    if (!s) {
+        c->left_out = true;
+        return;
+    }
+    if (got->gpu_ns != BH_GOVERN_NO_SAMPLE) {
+        s->known = true;
+        s->gpu_ns += got->gpu_ns;
+        s->turns += got->turns;
+        s->turn_ns += got->turn_ns;
+    }
+    s->slice_us = told->slice_us < s->slice_us ? told->slice_us : s->slice_us;
+    s->held_permille = told->seen ? told->held_permille : BH_CULPRIT_UNKNOWN;
+    s->target += (uint64_t)told->target_permille * elapsed_us;
+    s->asks_little |= told->light || l->latency;
+    /* One that only copies has no turns: it is there as long as nobody pauses it. */
+    s->ran_us += !told->paused && (told->active || !ever_busy) ? elapsed_us : 0;
+}
+
+static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum *s, struct bh_tally_line *ret)
+{
+    const uint64_t gpu = s->gpu_ns / c->elapsed_us; /* ns of us: permille */
+    const uint64_t turn_ns = s->turns >= FEW_TURNS ? s->turn_ns / s->turns : 0;
+    *ret = (struct bh_tally_line){.lease = s->lease,
+                                  .gpu_permille = BH_CULPRIT_UNKNOWN,
+                                  .held_permille = s->held_permille,
+                                  .target_permille = (uint32_t)(s->target / c->elapsed_us),
+                                  .asks_little = s->asks_little,
+                                  .running = s->ran_us * 2 >= c->elapsed_us};
+    memcpy(ret->name, s->name, sizeof(ret->name));
+    if (s->known)
+        ret->gpu_permille = gpu > WHOLE ? WHOLE : (uint32_t)gpu;
+    if (turn_ns < (uint64_t)s->slice_us * OWN_PERMILLE)
+        ret->turn_ns = (uint32_t)turn_ns;
+}
+
+bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret)
+{
+    if (c->active >= 2)
+        c->competed_ns = now_ns;
+    if (c->elapsed_us * 1000 < BH_TALLY_NS)
+        return false;
+    const bool wanted = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
+    if (wanted) {
+        ret->at_ns = now_ns;
+        ret->fresh = !c->going;
+        ret->left_out = c->left_out;
+        ret->n = c->n;
+        for (uint32_t i = 0; i < c->n; i++)
+            close_line(c, &c->at[i], &ret->at[i]);
+    }
+    c->going = wanted;
+    c->elapsed_us = 0;
+    c->left_out = false;
+    c->n = 0;
+    return wanted;
+}

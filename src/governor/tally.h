@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tally.h - what each lease had of one card over a fifth of a second, gathered from the steps in it.
+ *
+ * That is how long the counters of a card need, and they are compared with it (noise.h). Nothing is gathered for nobody: an
+ * account is closed only while leases compete, and for a while after, as it tells most about a neighbour to see the card
+ * without it.
+ */
+#ifndef BH_GOVERNOR_TALLY_H
+#define BH_GOVERNOR_TALLY_H
+
+#include "core/govern/culprit.h"
+#include "core/govern/govern.h"
+#include "governor/sense.h"
+#include "governor/state.h"
+
+enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
+#define BH_TALLY_NS        (UINT64_C(200) * 1000 * 1000)
+#define BH_TALLY_LINGER_NS (UINT64_C(5000) * 1000 * 1000)
+
+struct bh_tally_line {
+    uint64_t lease;
+    char name[BH_GOVERN_NAME];
+    uint32_t gpu_permille;    /* of the interval, or BH_CULPRIT_UNKNOWN */
+    uint32_t held_permille;   /* of the last second, with the gaps it left; BH_CULPRIT_UNKNOWN: not seen */
+    uint32_t target_permille; /* on average */
+    /* Mean length of its turns, where they ended because its work did and not its slice; 0: they did not, or were few. */
+    uint32_t turn_ns;
+    bool asks_little; /* its target follows its use, so that the two say nothing of each other */
+    bool running;     /* it was there, not paused, and had work as far as can be told, most of the time */
+};
+struct bh_tally {
+    uint64_t at_ns; /* its end */
+    bool fresh;     /* nothing was gathered before it: what the counters say is of another time */
+    bool left_out;  /* somebody had no place in it */
+    uint32_t n;
+    struct bh_tally_line at[BH_TALLY_LEASES];
+};
+
+/* One lease's sums within the interval. */
+struct bh_tally_sum {
+    uint64_t lease;
+    uint64_t gpu_ns, turn_ns, turns, target, ran_us;
+    uint32_t slice_us, held_permille;
+    bool known, asks_little;
+    char name[BH_GOVERN_NAME];
+};
+struct bh_tally_card { /* zeroed: nothing yet */
+    uint64_t competed_ns, elapsed_us;
+    bool going;
+    bool left_out;
+    uint32_t active, n;
+    struct bh_tally_sum at[BH_TALLY_LEASES];
+};
+
+/* A step: its beginning, each lease that took part, its end. */
+void bh_tally_begin(struct bh_tally_card *c, uint32_t elapsed_us);
+void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, bool ever_busy, uint32_t elapsed_us,
+                  const struct bh_govern_told *told, const struct bh_sense_got *got);
+/* Is an interval over that somebody wants to know of? */
+bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret);
+
+#endif

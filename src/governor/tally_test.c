@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "governor/tally.h"
+
+#include "base/test.h"
+
+#define MS UINT64_C(1000000)
+enum { STEP_US = 5000 };
+
+static struct bh_tally_card card;
+static struct bh_tally tally;
+static struct bh_governed leases[BH_TALLY_LEASES + 1];
+static uint64_t now;
+
+static void begin(void)
+{
+    memset(&card, 0, sizeof(card));
+    memset(leases, 0, sizeof(leases));
+    for (size_t i = 0; i < BH_COUNT_OF(leases); i++)
+        leases[i].id = i + 1;
+    now = 1000 * MS;
+}
+
+static struct bh_govern_told told_of(bool active, bool paused)
+{
+    return (struct bh_govern_told){.slice_us = 2000,
+                                   .active = active,
+                                   .paused = paused,
+                                   .seen = 1,
+                                   .target_permille = 500,
+                                   .held_permille = 480};
+}
+
+/* A step in which the first two leases had that much of it. */
+static bool step(struct bh_govern_told a, struct bh_sense_got got_a, struct bh_govern_told b,
+                 struct bh_sense_got got_b)
+{
+    now += STEP_US * UINT64_C(1000);
+    bh_tally_begin(&card, STEP_US);
+    bh_tally_add(&card, &leases[0], true, STEP_US, &a, &got_a);
+    bh_tally_add(&card, &leases[1], true, STEP_US, &b, &got_b);
+    return bh_tally_end(&card, now, &tally);
+}
+
+static uint32_t steps(uint32_t n, struct bh_govern_told a, struct bh_sense_got got_a, struct bh_govern_told b,
+                      struct bh_sense_got got_b)
+{
+    uint32_t closed = 0;
+    while (n--)
+        closed += step(a, got_a, b, got_b);
+    return closed;
+}
+
+TEST(an_interval_is_a_fifth_of_a_second_and_the_first_is_fresh)
+{
+    const struct bh_sense_got half = {.gpu_ns = 2 * MS, .turns = 4, .turn_ns = 2400000},
+                              rest = {.gpu_ns = 3 * MS, .turns = 1, .turn_ns = 3 * MS};
+    begin();
+    CHECK_EQ(steps(39, told_of(true, false), half, told_of(true, false), rest), 0);
+    CHECK_EQ(steps(1, told_of(true, false), half, told_of(true, false), rest), 1);
+    CHECK(tally.fresh && tally.n == 2 && tally.at_ns == now);
+    CHECK_EQ(steps(40, told_of(true, false), half, told_of(true, false), rest), 1);
+    CHECK(!tally.fresh && !tally.left_out && tally.at[1].lease == 2);
+    CHECK(tally.at[0].gpu_permille == 400 && tally.at[1].gpu_permille == 600);
+    CHECK(tally.at[0].held_permille == 480 && tally.at[0].target_permille == 500);
+    CHECK_EQ(tally.at[0].turn_ns, 600000); /* as they were on the card */
+    CHECK_EQ(tally.at[1].turn_ns, 0);      /* its slice was over */
+    CHECK(tally.at[0].running && !tally.at[0].asks_little);
+}
+
+TEST(what_is_not_known_stays_unknown)
+{
+    const struct bh_sense_got none = {.gpu_ns = BH_GOVERN_NO_SAMPLE}, few = {.gpu_ns = 1000};
+    struct bh_govern_told blind = told_of(true, false);
+    begin();
+    blind.seen = 0;
+    leases[1].latency = 1;
+    CHECK_EQ(steps(40, blind, none, told_of(true, false), few), 1);
+    CHECK_EQ(tally.at[0].gpu_permille, BH_CULPRIT_UNKNOWN);
+    CHECK_EQ(tally.at[0].held_permille, BH_CULPRIT_UNKNOWN);
+    CHECK(tally.at[1].gpu_permille == 0 && tally.at[1].turn_ns == 0 && tally.at[1].asks_little);
+}
+
+TEST(who_is_paused_or_idle_does_not_run_and_who_only_copies_does)
+{
+    const struct bh_sense_got none = {0};
+    const struct bh_govern_told idle = told_of(false, false);
+    begin();
+    CHECK_EQ(steps(30, told_of(true, true), none, told_of(true, false), none), 0);
+    CHECK_EQ(steps(10, told_of(true, false), none, told_of(true, false), none), 1);
+    CHECK(!tally.at[0].running && tally.at[1].running);
+    CHECK_EQ(steps(40, told_of(true, false), none, idle, none), 1);
+    CHECK(tally.at[0].running && !tally.at[1].running);
+    for (int i = 0; i < 40; i++) {
+        now += STEP_US * UINT64_C(1000);
+        bh_tally_begin(&card, STEP_US);
+        bh_tally_add(&card, &leases[0], false, STEP_US, &idle, &none);
+        (void)bh_tally_end(&card, now, &tally);
+    }
+    CHECK(tally.n == 1 && tally.at[0].running);
+}
+
+TEST(it_goes_on_for_a_while_when_nobody_competes_and_then_begins_anew)
+{
+    const struct bh_sense_got some = {.gpu_ns = MS};
+    begin();
+    CHECK_EQ(steps(80, told_of(true, false), some, told_of(false, false), some), 0);
+    CHECK_EQ(steps(80, told_of(true, false), some, told_of(true, false), some), 2);
+    CHECK(!tally.fresh);
+    CHECK_EQ(steps(2000, told_of(true, false), some, told_of(false, false), some), 25);
+    CHECK_EQ(steps(40, told_of(true, false), some, told_of(true, false), some), 1);
+    CHECK(tally.fresh);
+}
+
+TEST(who_has_no_place_is_not_hidden)
+{
+    const struct bh_sense_got some = {.gpu_ns = MS};
+    const struct bh_govern_told told = told_of(true, false);
+    begin();
+    for (int i = 0; i < 40; i++) {
+        bh_tally_begin(&card, STEP_US);
+        for (size_t k = 0; k < BH_COUNT_OF(leases); k++)
+            bh_tally_add(&card, &leases[k], true, STEP_US, &told, &some);
+        CHECK_EQ(bh_tally_end(&card, now += 5 * MS, &tally), i == 39);
+    }
+    CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);
+}
+
+TEST_MAIN

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Groups on a driver that is a table: what is set when, and what is noticed. */
+#include "warden/link_groups.h"
+
+#include "base/test.h"
+#include "gpu/abi/rm.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+enum { FILE_ID = 5, FD = 77, CLIENT = 0xc1d00001, GROUPS = 4, DRIVERS_OWN = 1234 };
+
+static struct {
+    uint64_t slice[GROUPS];
+    uint32_t level[GROUPS];
+    unsigned sets, level_sets;
+    bool gone; /* the driver knows none of them */
+} card;
+
+static int card_ioctl(int fd, uint32_t cmd, void *arg)
+{
+    struct rm_control *a = arg;
+    void *params = (void *)(uintptr_t)a->params;
+    if (fd != FD || RM_IOC_NUMBER(cmd) != RM_CONTROL || a->client != CLIENT || a->object >= GROUPS)
+        abort();
+    a->status = card.gone ? RM_OBJECT_NOT_FOUND : RM_OK;
+    if (card.gone)
+        return 0;
+    switch (a->command) {
+    case RM_CTRL_GROUP_GET_TIMESLICE:
+        memcpy(params, &card.slice[a->object], sizeof(uint64_t));
+        break;
+    case RM_CTRL_GROUP_SET_TIMESLICE:
+        memcpy(&card.slice[a->object], params, sizeof(uint64_t));
+        card.slice[a->object] -= card.slice[a->object] % 10; /* a driver may round */
+        card.sets++;
+        break;
+    case RM_CTRL_GROUP_SET_INTERLEAVE:
+        memcpy(&card.level[a->object], params, sizeof(uint32_t));
+        card.level_sets++;
+        break;
+    default:
+        errno = EINVAL;
+        return -1;
+    }
+    return 0;
+}
+
+static const struct bh_driver driver = {.name = "table", .ioctl = card_ioctl};
+
+static struct bench {
+    struct bh_gate gate;
+    struct bh_gate_stats stats;
+    struct bh_groups groups;
+    struct bh_ledger_runs runs;
+    struct bh_groups_found found[BH_GROUPS_FOUND_MAX];
+} *b;
+
+static void begin(void)
+{
+    b = bh_alloc(1, sizeof(*b));
+    memset(&card, 0, sizeof(card));
+    for (size_t i = 0; i < GROUPS; i++)
+        card.slice[i] = DRIVERS_OWN;
+    b->gate.driver = &driver;
+    b->gate.stats = &b->stats;
+    bh_rights_read(&b->gate.rights);
+    *bh_vec_push(&b->gate.remote.files) = (struct bh_remote_file){.id = FILE_ID, .fd = FD, .uid = geteuid()};
+}
+
+static void end(void)
+{
+    bh_groups_fini(&b->groups);
+    bh_vec_fini(&b->runs);
+    bh_vec_fini(&b->gate.remote.files);
+    free(b);
+}
+
+static void has(uint32_t n, int64_t now_ms)
+{
+    b->runs.n = 0;
+    for (uint32_t i = 0; i < n; i++)
+        *bh_vec_push(&b->runs) = (struct bh_ledger_run){
+            .client = CLIENT, .object = i, .class = RM_CLASS_CHANNEL_GROUP, .gpu = i % 2, .file = FILE_ID};
+    /* a channel is no group, and one on no GPU that is known has nobody to order it */
+    *bh_vec_push(&b->runs) = (struct bh_ledger_run){.object = 9, .class = RM_CLASS_CHANNEL_HOPPER};
+    *bh_vec_push(&b->runs) =
+        (struct bh_ledger_run){.object = 9, .class = RM_CLASS_CHANNEL_GROUP, .gpu = UINT32_MAX};
+    bh_groups_are(&b->groups, &b->runs, &b->gate, now_ms);
+}
+
+static void order(uint32_t gpu, uint32_t us, uint32_t level, int64_t now_ms)
+{
+    bh_groups_order(&b->groups, &b->gate,
+                    &(struct bh_govern_slice){.gpu = gpu, .slice_us = us, .level = level}, now_ms);
+}
+
+static size_t look(int64_t now_ms)
+{
+    return bh_groups_look(&b->groups, &b->gate, now_ms, b->found);
+}
+
+TEST(an_order_is_for_one_gpu_and_for_those_that_come_later)
+{
+    begin();
+    has(2, 1000);
+    CHECK(b->groups.n == 2 && b->groups.young);
+    order(0, 5000, 1, 1000);
+    CHECK(card.slice[0] == 5000 && card.slice[1] == DRIVERS_OWN);
+    CHECK(bh_groups_ordered(&b->groups, 0) == 5000 && bh_groups_ordered(&b->groups, 1) == 0);
+    CHECK_EQ(bh_groups_ordered(&b->groups, UINT32_MAX), 0);
+    has(3, 1100);
+    CHECK(card.slice[2] == 5000 && card.level[2] == 1);
+    order(BH_LEDGER_GPUS, 1, 1, 1100); /* nowhere */
+    end();
+}
+
+TEST(what_is_young_is_set_again_and_later_once_a_second)
+{
+    begin();
+    has(1, 1000);
+    order(0, 5000, 1, 1000);
+    const unsigned first = card.sets;
+    CHECK(look(1020) == 0 && card.sets == first + 1);
+    CHECK(look(1040) == 0 && card.sets == first + 2 && b->groups.young);
+    CHECK(look(2010) == 0 && card.sets == first + 2 && !b->groups.young); /* 970 ms after the last */
+    CHECK(look(2050) == 0 && card.sets == first + 3);
+    bh_groups_are_young(&b->groups, CLIENT, 0, 2100);
+    CHECK(b->groups.young && look(2120) == 0 && card.sets == first + 4);
+    CHECK_EQ(card.level_sets, 1); /* it is kept */
+    end();
+}
+
+TEST(another_slice_is_found_and_put_back)
+{
+    begin();
+    has(3, 1000);
+    order(0, 5007, 1, 1000); /* rounded, and that is not the tenant's doing */
+    CHECK_EQ(look(1020), 0);
+    card.slice[2] = 40000;
+    CHECK(look(1040) == 1 && b->found[0].gpu == 0 && b->found[0].slice_us == 40000);
+    CHECK(card.slice[2] == 5000 && look(1060) == 0);
+    card.slice[1] = 40000; /* nobody ordered anything there */
+    CHECK_EQ(look(1080), 0);
+    end();
+}
+
+TEST(the_drivers_own_comes_back)
+{
+    begin();
+    has(1, 1000);
+    order(0, 0, 1, 1000);
+    CHECK_EQ(card.sets, 0); /* it has that */
+    order(0, 5000, 1, 1000);
+    order(0, 0, 1, 1000);
+    CHECK_EQ(card.slice[0], DRIVERS_OWN - DRIVERS_OWN % 10);
+    order(0, 700, 1, 1000);
+    bh_groups_let_go(&b->groups, &b->gate);
+    CHECK_EQ(card.slice[0], DRIVERS_OWN - DRIVERS_OWN % 10);
+    const unsigned sets = card.sets;
+    CHECK(look(1020) == 0 && card.sets == sets); /* nobody orders */
+    end();
+}
+
+TEST(what_another_warden_set_is_not_the_drivers_own)
+{
+    begin();
+    card.slice[0] = 20000;
+    b->groups.inherited = true;
+    has(1, 1000);
+    b->groups.inherited = false;
+    order(0, 5000, 1, 1000);
+    bh_groups_let_go(&b->groups, &b->gate);
+    CHECK_EQ(card.slice[0], BH_GROUPS_DEFAULT_US);
+    end();
+}
+
+TEST(what_is_gone_is_no_trouble)
+{
+    begin();
+    has(2, 1000);
+    card.gone = true;
+    order(0, 5000, 1, 1000);
+    CHECK_EQ(look(1020), 0);
+    card.gone = false;
+    b->gate.remote.files.n = 0; /* its file was closed */
+    order(0, 6000, 1, 1000);
+    CHECK(look(1040) == 0 && card.sets == 0);
+    has(0, 1100);
+    CHECK_EQ(b->groups.n, 0);
+    end();
+}
+
+TEST(one_wish_is_heard)
+{
+    begin();
+    has(1, 1000);
+    CHECK(bh_groups_may_ask(&b->groups, CLIENT, 0));
+    CHECK(!bh_groups_may_ask(&b->groups, CLIENT, 0));
+    CHECK(!bh_groups_may_ask(&b->groups, CLIENT, 3));
+    has(1, 1100); /* the same one still */
+    CHECK(!bh_groups_may_ask(&b->groups, CLIENT, 0));
+    end();
+}
+
+TEST_MAIN

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bulkhead run --share: commands that share a GPU get their parts of its time, and nobody stays paused.
+
+The real command, warden, governor and filter; the driver and its library are simulated silicon, whose scheduler runs in
+real time. What a command got is what it finished, never what somebody says of it; the margins are wide, for nothing here
+is about speed.
+
+Usage: run.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT PATH-TO-SUSPEND
+"""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'gate'))
+import run as gate  # noqa: E402
+from run import QUIET, TENANT, bulkhead, children, comm, finish, gone, lines, node, state, until  # noqa: E402
+from tap import BIN, environment, has, same  # noqa: E402
+
+SUSPEND = os.path.abspath(sys.argv[4]) if len(sys.argv) > 4 else None
+WORK_US = '2000'
+
+
+@contextlib.contextmanager
+def shared():
+    """A simulated node with a run folder of its own; nothing may be left of its governor."""
+    with node() as env:
+        os.mkdir('run')
+        yield {**env, 'BULKHEAD_RUN_DIR': os.path.abspath('run')}
+        until(lambda: not os.path.exists('run/governor.sock'))
+
+
+def begin(env, *command, options=('--share', '100')):
+    return subprocess.Popen([BIN, 'run', *options, '--', *QUIET, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, env=environment(**env))
+
+
+def spin(env, seconds, *options):
+    p = begin(env, TENANT, 'spin', str(seconds), WORK_US, options=options)
+    same(p.stdout.readline(), b'ready\n', p.stderr.read() if p.poll() is not None else '')
+    return p
+
+
+def rows(env):
+    r = bulkhead('shares', '-o', 'json', **env)
+    same(r.rc, 0, repr(r))
+    return {row['name']: row for row in json.loads(r.out)['shares']}
+
+
+def row(env, name):
+    return rows(env).get(name, {})
+
+
+def governors(env):
+    """Those that serve our run folder, whoever started them."""
+    mark = f'BULKHEAD_RUN_DIR={env["BULKHEAD_RUN_DIR"]}'.encode()
+    for pid in (int(n) for n in os.listdir('/proc') if n.isdigit()):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            if comm(pid) == 'bulkhead-govern' and state(pid) != 'Z' and \
+                    mark in pathlib.Path(f'/proc/{pid}/environ').read_bytes().split(b'\0'):
+                yield pid
+
+
+def governor(env):
+    return next(governors(env), None)
+
+
+def warden_of(p):
+    return next((c for c in children(p.pid) if comm(c) == 'bulkhead-warden' and state(c) != 'Z'), None)
+
+
+def rate(p):
+    rc, out, err = finish(p)
+    same(rc, 0, err)
+    return float(lines(out)['rate']), err
+
+
+def order(env, *words):
+    r = bulkhead(*words, **env)
+    same((r.rc, r.err), (0, ''), repr(r))
+    return r
+
+
+def advances(env, name):
+    """Does it get GPU time?"""
+    before = row(env, name)['busyNanos']
+    time.sleep(0.3)
+    return row(env, name)['busyNanos'] > before
+
+
+def test_shares_are_what_is_finished():
+    with shared() as env:
+        a, b = spin(env, 5, '--share', '300'), spin(env, 5, '--share', '100')
+        (ra, _), (rb, _) = rate(a), rate(b)
+        assert 0.6 < ra / (ra + rb) < 0.88, (ra, rb)
+
+
+def test_a_cap_holds_alone_and_the_rest_is_lent():
+    with shared() as env:
+        whole, _ = rate(spin(env, 2, '--share', '1'))
+        capped, _ = rate(spin(env, 4, '--cap', '25%'))
+        assert 0.12 < capped / whole < 0.4, (capped, whole)
+
+
+def test_alone_or_beside_one_that_idles_it_has_all():
+    with shared() as env:
+        idle = begin(env, TENANT, 'hold', '100MiB', '1000', options=('--share', '9000', '--memory', '2GiB'))
+        same(idle.stdout.readline(), b'ready\n')
+        whole, _ = rate(spin(env, 2, '--share', '1'))
+        assert whole > 250, whole  # of 500 units that fit
+        idle.terminate()
+        finish(idle)
+
+
+def test_what_is_shown():
+    with shared() as env:
+        p = begin(env, TENANT, 'spin', '4', WORK_US, options=('--share', '7', '--floor', '5%', '--name', 'one', '--stats'))
+        same(p.stdout.readline(), b'ready\n')
+        until(lambda: row(env, 'one').get('deliveredPermille', 0) > 300)
+        r = row(env, 'one')
+        same((r['weight'], r['capPermille'], r['floorPermille'], r['latency'], r['gpu'], r['state']), (7, 0, 50, False, 0, 'runs'), r)
+        same(r['pids'], [r['pid']], r)
+        text = bulkhead('shares', **env).out
+        for word in ('GPU  LEASE', 'TAMPERED', 'one', 'memory bandwidth', 'caches', 'PCIe', 'power'):
+            has(text, word)
+        _, err = rate(p)
+        for word in ('bulkhead: peak ', 'GPU 0: target 100.0%, delivered ', 'corrections'):
+            has(err, word)
+        assert ' of ' not in err.split(',')[0], err  # no cap on memory
+
+
+def noise(env):
+    r = bulkhead('shares', '-o', 'json', **env)
+    same(r.rc, 0, repr(r))
+    return json.loads(r.out)['noise']
+
+
+def test_who_slows_whom_is_said_while_they_compete():
+    with shared() as env:
+        a = spin(env, 30, '--share', '300', '--name', 'a')
+        until(lambda: row(env, 'a').get('deliveredPermille', 0) > 300)
+        maps = pathlib.Path(f'/proc/{governor(env)}/maps')
+        assert 'nvidia-ml' not in maps.read_text(), 'the library is loaded before anybody needs it'
+        same(noise(env), [])
+        b = spin(env, 30, '--share', '100', '--name', 'b')
+        until(lambda: noise(env))
+        assert 'nvidia-ml' in maps.read_text()
+        # nothing crosses a simulated link, and its counter is missing
+        for line in noise(env):
+            same((line['gpu'], isinstance(line['text'], str)), (0, True), line)
+        has(noise(env)[-1]['text'], 'because missing: NVML GPM PCIE_RX_PER_SEC, NVML GPM PCIE_TX_PER_SEC (not supported by this GPU)')
+        has(bulkhead('shares', **env).out, 'GPU 0: what else slows them cannot be told')
+        for p in (a, b):
+            p.terminate()
+            finish(p)
+
+
+def test_nobody_shares():
+    with shared() as env:
+        r = bulkhead('shares', **env)
+        same((r.rc, r.err), (0, ''), repr(r))
+        has(r.out, 'nobody shares')
+        same(json.loads(bulkhead('shares', '-o', 'json', **env).out)['governed'], False)
+        for verb in ('pause', 'resume', 'suspend'):
+            r = bulkhead(verb, 'x', **env)
+            same((r.rc, r.out, r.err.count('\n')), (4, '', 1), repr(r))
+            has(r.err, 'bulkhead run --share')
+
+
+def test_wrong_words_are_one_line():
+    with shared() as env:
+        for words, args in (
+                ('--share', ['--share', '0']), ('--share', ['--share', '10001']), ('--share', ['--share', '30%']),
+                ('--cap', ['--cap', '0%']), ('--cap', ['--cap', '101%']), ('--cap', ['--cap', '12.34%']), ('--floor', ['--floor', 'x']),
+                (('--floor 30%', '--cap 20%'), ['--floor', '30%', '--cap', '20%']), ('--name', ['--name', 'x', '--memory', '1GiB']),
+                ('--name', ['--share', '1', '--name', 'A b']), ('--name', ['--share', '1', '--name', '4711'])):
+            gate.refused(2, words, *args, '--', 'touch', 'ran', **env)
+        assert not os.path.exists('ran') and os.listdir('run') == [], 'something was started'
+
+
+def test_pause_and_resume():
+    with shared() as env:
+        a, b = spin(env, 6, '--share', '100', '--name', 'a'), spin(env, 6, '--share', '100', '--name', 'b')
+        until(lambda: {'a', 'b'} <= rows(env).keys())
+        order(env, 'pause', 'a')
+        same(row(env, 'a')['state'], 'paused')
+        time.sleep(0.1)  # what was being written down when it was paused
+        assert not advances(env, 'a') and advances(env, 'b'), rows(env)
+        order(env, 'resume', str(row(env, 'a')['lease']))
+        until(lambda: advances(env, 'a'))
+        order(env, 'pause', 'b')
+        for p in (b, a):
+            if p is b:
+                order(env, 'resume', 'b')
+            rate(p)
+        r = bulkhead('pause', 'nobody', **env)
+        same(r.rc, 4, repr(r))
+
+
+def test_a_pause_ends_with_the_governor():
+    with shared() as env:
+        p = spin(env, 4, '--share', '100', '--name', 'a')
+        until(lambda: row(env, 'a'))
+        order(env, 'pause', 'a')
+        os.kill(governor(env), signal.SIGKILL)
+        _, err = rate(p)  # it ends
+        has(err, 'the governor was gone; shares go on with another one')
+
+
+def test_a_warden_that_dies_while_its_lease_is_paused():
+    with shared() as env:
+        p = spin(env, 4, '--share', '100', '--name', 'a')
+        until(lambda: row(env, 'a'))
+        number = row(env, 'a')['lease']
+        order(env, 'pause', 'a')
+        os.kill(warden_of(p), signal.SIGKILL)
+        until(lambda: row(env, 'a').get('lease') == number)
+        order(env, 'resume', 'a')
+        _, err = rate(p)
+        has(err, 'another one took over')
+
+
+def test_shares_go_on_with_another_governor():
+    with shared() as env:
+        a, b = spin(env, 8, '--share', '300', '--name', 'a'), spin(env, 8, '--share', '100', '--name', 'b')
+        until(lambda: {'a', 'b'} <= rows(env).keys())
+        before = {n: r['lease'] for n, r in rows(env).items()}
+        os.kill(governor(env), signal.SIGKILL)
+        until(lambda: governor(env) and {n: r['lease'] for n, r in rows(env).items()} == before)
+        (ra, _), (rb, _) = rate(a), rate(b)
+        assert 0.55 < ra / (ra + rb) < 0.9, (ra, rb)
+
+
+def test_who_kills_the_launcher_kills_the_command():
+    with shared() as env:
+        a, b = spin(env, 30, '--share', '100', '--name', 'a'), spin(env, 3, '--share', '100', '--name', 'b')
+        until(lambda: {'a', 'b'} <= rows(env).keys())
+        command = next(c for c in children(a.pid) if not comm(c).startswith('bulkhead'))
+        a.kill()
+        a.communicate(timeout=60)
+        gone(command)
+        rate(b)
+
+
+def test_two_governors_are_one():
+    with shared() as env:
+        many = [begin(env, 'sleep', '1.5', options=('--share', '1')) for _ in range(6)]
+        until(lambda: len(json.loads(bulkhead('shares', '-o', 'json', **env).out)['shares']) == 6)
+        same(len(list(governors(env))), 1)
+        for p in many:
+            same(finish(p), (0, '', ''))
+
+
+def test_a_card_without_slices_of_ours_when_all_is_over():
+    """The view of the card is as it was asked for, and memory is capped beside the share."""
+    with shared() as env:
+        for view, total in (('slice', 2 << 30), ('card', None)):
+            p = begin(env, TENANT, 'info', options=('--share', '5', '--memory', '2GiB', '--view', view))
+            rc, out, err = finish(p)
+            same((rc, err), (0, ''), out)
+            shown = int(lines(out)['total'])
+            assert shown == total if total else shown > 100 << 30, (view, out)
+
+
+def test_suspend_and_resume():
+    if not SUSPEND:
+        raise gate.Skip('no program to suspend was given')
+    with shared() as env:
+        p = begin(env, SUSPEND, 'hold', '64MiB', options=('--share', '100', '--memory', '4GiB', '--name', 'a'))
+        pid = int(p.stdout.readline().split()[1])
+        until(lambda: row(env, 'a').get('pids') == [pid])
+
+        def total():
+            p.stdin.write(b'?\n')
+            p.stdin.flush()
+            return p.stdout.readline()
+
+        before = total()
+        has(before, b'sum ')
+        r = bulkhead('suspend', 'a', **env)
+        same(r.rc, 0, repr(r))
+        same(row(env, 'a')['state'], 'suspended')
+        # it outlives the governor, and whoever resumes finds it
+        os.kill(governor(env), signal.SIGKILL)
+        until(lambda: row(env, 'a'))
+        r = bulkhead('resume', 'a', **env)
+        same(r.rc, 0, repr(r))
+        same(total(), before)
+        until(lambda: row(env, 'a').get('pids') == [pid])
+        p.stdin.close()
+        p.stdin = None
+        same(finish(p)[0], 0)
+
+
+if __name__ == '__main__':
+    gate.tap.main(globals())
