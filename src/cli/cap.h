@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* No cap: more than any card has, and little enough to be added up. */
+#define BH_CAP_NONE (UINT64_C(1) << 42)
+
 /* What --view takes, by enum bh_lease_view; NULL-terminated. */
 extern const char *const bh_cap_views[];
 

@@ -10,16 +10,38 @@
 #include "cli/cap.h"
 #include "cli/cli.h"
 #include "cli/launch.h"
+#include "cli/share.h"
 #include "cli/warden.h"
 
 #include <limits.h>
 #include <stdio.h>
 
-enum { OPT_MEMORY, OPT_VIEW, OPT_TICK, OPT_STATS, OPT_OUTPUT };
+enum {
+    OPT_MEMORY,
+    OPT_SHARE,
+    OPT_CAP,
+    OPT_LATENCY,
+    OPT_FLOOR,
+    OPT_NAME,
+    OPT_VIEW,
+    OPT_TICK,
+    OPT_STATS,
+    OPT_OUTPUT
+};
 
 static const struct bh_opt opts[] = {
     [OPT_MEMORY] = {"memory", 'm', BH_OPT_TEXT, "SIZE", NULL,
                     "at most this much memory of each GPU: 10GiB, 40GB"},
+    [OPT_SHARE] = {"share", 's', BH_OPT_TEXT, "N", NULL,
+                   "its weight among those who share a GPU's time, 1 to 10000 (default: 100)"},
+    [OPT_CAP] = {"cap", 0, BH_OPT_TEXT, "PART", NULL,
+                 "at most this part of each GPU's time, also where nobody else wants it: 25%"},
+    [OPT_LATENCY] = {"latency", 0, BH_OPT_FLAG, NULL, NULL,
+                     "it answers somebody: others are kept in slices too short to wait for"},
+    [OPT_FLOOR] = {"floor", 0, BH_OPT_TEXT, "PART", NULL,
+                   "at least this part of each GPU's time while it has work for it: 5%"},
+    [OPT_NAME] = {"name", 0, BH_OPT_TEXT, "NAME", NULL,
+                  "what bulkhead shares calls it (default: the command's name)"},
     [OPT_VIEW] = {"view", 0, BH_OPT_WORD, "VIEW", bh_cap_views,
                   "what it sees of a GPU: its slice (default), the card, or nothing of neighbours (private)"},
     [OPT_TICK] = {"tick", 0, BH_OPT_TEXT, "MS", NULL,
@@ -32,7 +54,17 @@ static const struct bh_opt opts[] = {
 
 static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_err *err)
 {
-    int rc = bh_cap_read("run", cli->value[OPT_MEMORY], &l->cap_bytes, err);
+    const struct bh_share_words words = {.share = cli->value[OPT_SHARE],
+                                         .cap = cli->value[OPT_CAP],
+                                         .floor = cli->value[OPT_FLOOR],
+                                         .latency = cli->value[OPT_LATENCY],
+                                         .name = cli->value[OPT_NAME],
+                                         .command = cli->operands[0]};
+    int rc = bh_share_read(&words, &l->share, err);
+    l->cap_bytes = BH_CAP_NONE;
+    l->note_share = l->share.weight && cli->value[OPT_STATS];
+    if (rc == BH_OK && (cli->value[OPT_MEMORY] || !l->share.weight))
+        rc = bh_cap_read("run", cli->value[OPT_MEMORY], &l->cap_bytes, err);
     if (rc == BH_OK)
         rc = bh_cap_read_tick(cli->value[OPT_TICK], &l->tick_ms, err);
     if (rc == BH_OK && cli->value[OPT_OUTPUT] && !cli->value[OPT_STATS])
@@ -48,23 +80,43 @@ static void tell(void *arg, const char *line)
     (void)bh_cli_fail(cli, &err);
 }
 
-static void stats_text(struct bh_buf *out, const struct bh_launch *l, const struct bh_lease_end *end)
+static void stats_share(struct bh_buf *out, const struct bh_govern_row *r)
 {
+    struct bh_share_text target, delivered, error;
+    bh_buf_printf(out, "bulkhead: GPU %u: target %s, delivered %s, error %s, %u corrections\n", r->gpu,
+                  bh_share_permille((int32_t)r->target_permille, false, &target),
+                  r->seen ? bh_share_permille((int32_t)r->delivered_permille, false, &delivered) : "unknown",
+                  r->seen ? bh_share_permille(r->error_permille, true, &error) : "unknown", r->corrections);
+}
+
+static void stats_text(struct bh_buf *out, const struct bh_launch *l, const struct bh_launch_result *r)
+{
+    const struct bh_lease_end *end = &r->end;
     struct bh_unit_text peak, cap;
-    bh_buf_printf(
-        out, "bulkhead: peak %s of %s, %llu refused for memory, %llu denied, %llu killed, %llu calls seen\n",
-        bh_size_format(end->peak_bytes, &peak), bh_size_format(l->cap_bytes, &cap),
-        (unsigned long long)end->refused_memory, (unsigned long long)end->denied,
-        (unsigned long long)end->killed, (unsigned long long)end->seen);
+    bh_buf_printf(out, "bulkhead: peak %s", bh_size_format(end->peak_bytes, &peak));
+    if (l->cap_bytes != BH_CAP_NONE)
+        bh_buf_printf(out, " of %s", bh_size_format(l->cap_bytes, &cap));
+    bh_buf_printf(out, ", %llu refused for memory, %llu denied, %llu killed, %llu calls seen\n",
+                  (unsigned long long)end->refused_memory, (unsigned long long)end->denied,
+                  (unsigned long long)end->killed, (unsigned long long)end->seen);
+    for (size_t i = 0; i < r->n_shares; i++)
+        stats_share(out, &r->shares[i]);
+    if (end->tampered)
+        bh_buf_printf(out, "bulkhead: it tried %llu times to change its share from inside\n",
+                      (unsigned long long)end->tampered);
 }
 
 /* One line, so that whoever reads the command's standard error can tell it from the rest. */
-static void stats_json(struct bh_buf *out, const struct bh_launch *l, const struct bh_lease_end *end)
+static void stats_json(struct bh_buf *out, const struct bh_launch *l, const struct bh_launch_result *r)
 {
+    const struct bh_lease_end *end = &r->end;
     struct bh_json j;
     bh_json_init(&j, out);
     bh_json_open_flat(&j, '{');
-    bh_json_key_u64(&j, "capBytes", l->cap_bytes);
+    if (l->cap_bytes == BH_CAP_NONE)
+        bh_json_key_str(&j, "capBytes", NULL);
+    else
+        bh_json_key_u64(&j, "capBytes", l->cap_bytes);
     bh_json_key_u64(&j, "peakBytes", end->peak_bytes);
     bh_json_key_u64(&j, "refusedForMemory", end->refused_memory);
     bh_json_key_u64(&j, "denied", end->denied);
@@ -74,15 +126,26 @@ static void stats_json(struct bh_buf *out, const struct bh_launch *l, const stru
     bh_json_key_u64(&j, "callsIssued", end->emulated);
     bh_json_key_u64(&j, "callsContinued", end->continued);
     bh_json_key_u64(&j, "counts", end->checks);
+    if (l->share.weight) {
+        bh_json_key_u64(&j, "tampered", end->tampered);
+        bh_json_key(&j, "shares");
+        bh_json_open_flat(&j, '[');
+        for (size_t i = 0; i < r->n_shares; i++) {
+            bh_json_open_flat(&j, '{');
+            bh_share_row_json(&j, &r->shares[i]);
+            bh_json_close(&j, '}');
+        }
+        bh_json_close(&j, ']');
+    }
     bh_json_close(&j, '}');
 }
 
 /* Standard output is the command's. */
-static void say_stats(const struct bh_cli *cli, const struct bh_launch *l, const struct bh_lease_end *end)
+static void say_stats(const struct bh_cli *cli, const struct bh_launch *l, const struct bh_launch_result *r)
 {
     struct bh_buf line;
-    bh_buf_init(&line, 4096);
-    (bh_cli_wants(cli, OPT_OUTPUT, "json") ? stats_json : stats_text)(&line, l, end);
+    bh_buf_init(&line, 1u << 16);
+    (bh_cli_wants(cli, OPT_OUTPUT, "json") ? stats_json : stats_text)(&line, l, r);
     fputs(bh_buf_text(&line), stderr);
     bh_buf_fini(&line);
 }
@@ -105,7 +168,7 @@ static int run(struct bh_cli *cli)
     int rc = read_words(cli, &l, &err);
     if (rc == BH_OK)
         rc = bh_warden_rights("run", &err);
-    if (rc == BH_OK)
+    if (rc == BH_OK && l.cap_bytes != BH_CAP_NONE)
         rc = bh_cap_check_cards(l.cap_bytes, &err);
     if (rc == BH_OK)
         rc = bh_warden_find(warden, sizeof(warden), &err);
@@ -116,21 +179,23 @@ static int run(struct bh_cli *cli)
         return status ? status : code;
     }
     if (cli->value[OPT_STATS] && result.ended)
-        say_stats(cli, &l, &result.end);
+        say_stats(cli, &l, &result);
     return bh_launch_end_as(result.status);
 }
 
 const struct bh_cmd bh_cmd_run = {
     .name = "run",
-    .summary = "a command with a cap on its GPU memory",
+    .summary = "a command with a cap on its GPU memory, a share of GPU time, or both",
     .operands = "-- COMMAND...",
     .operand_kind = BH_OPERAND_NONE,
     .min_operands = 1,
     .max_operands = BH_CLI_OPERANDS_ANY,
-    .examples =
-        "bulkhead run --memory 10GiB -- python train.py    10 GiB of each GPU, and no more\n"
-        "bulkhead run -m 20GiB --stats -- ./serve          and what it used, at the end\n"
-        "bulkhead run -m 20GiB --view private -- ./serve   and it is told nothing of its neighbours\n",
+    .examples = "bulkhead run --memory 10GiB -- python train.py    10 GiB of each GPU, and no more\n"
+                "bulkhead run -m 20GiB --stats -- ./serve          and what it used, at the end\n"
+                "bulkhead run -m 20GiB --view private -- ./serve   and it is told nothing of its neighbours\n"
+                "bulkhead run --share 300 -- python train.py       three times the GPU time of one with 100\n"
+                "bulkhead run --cap 25% -- ./batch                 a quarter of the GPU's time, and no more\n"
+                "bulkhead run --latency -m 20GiB -- ./serve        others wait for it, and it not for them\n",
     .text =
         "The cap holds for the command and everything it starts, all together, on each GPU. Nothing is\n"
         "loaded into the command: its system calls are looked at, so static programs and cleared\n"
@@ -142,11 +207,19 @@ const struct bh_cmd bh_cmd_run = {
         "processes alone. --view private also withholds utilisation, power, clocks and temperature;\n"
         "--view card shows all that the driver tells.\n"
         "\n"
+        "--share, --cap, --floor and --latency divide the time of each GPU among all who were started with\n"
+        "one of them: by time slices that the hardware keeps, and by pauses. What one does not use the\n"
+        "others get, unless they are capped. A governor is started for that, and ends with the last of\n"
+        "them; bulkhead shares shows what it does. Without --memory there is no cap on memory. Programs\n"
+        "started without bulkhead run take part as the driver sees fit. Time is all that is divided:\n"
+        "memory bandwidth, caches, PCIe and power are shared as ever.\n"
+        "\n"
         "Needs root. A command that is root itself is held against mistakes, not against malice.\n"
         "\n"
         "Exit status: the command's own, or its signal; 127 there is no such command, 126 it cannot be run.\n"
         "Of run itself: 1 the cap cannot be held here, 2 wrong use, 3 not root, 4 no driver or no GPU,\n"
-        "5 inside another run, 7 every GPU is full, 70 the warden did not start.\n",
+        "5 inside another run, 7 every GPU is full or the governor does not answer, 70 the warden or the\n"
+        "governor did not start.\n",
     .opts = opts,
     .run = run,
 };

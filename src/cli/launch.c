@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "cli/governor.h"
 #include "cli/warden.h"
 #include "host/filter.h"
 #include "wire/fds.h"
@@ -38,18 +39,24 @@
 
 /* How long the warden is waited for after the command's end: to say why it killed somebody; to end as well. */
 enum { KILLED_MS = 2000, ENDING_MS = 50 };
+/* Of its share: how often it is asked for, and how long the command's signals may wait for that. A governor that is there
+ * is found in GIVE_MS. */
+enum { NOTE_MS = 500, NOTED_MS = 100, GIVE_MS = 200 };
 
 struct state {
     const struct bh_launch *l;
     struct bh_launch_result *ret;
-    struct bh_child tenant, warden;
+    struct bh_child tenant, warden, seeker; /* seeker: looks for a governor */
     int fds[BH_LEASE_FDS]; /* what every warden of this lease is given; -1: nobody will be any more */
     struct bh_lease_start start;
     bool ready;               /* this warden has said so */
     struct bh_warden_how how; /* the one before died */
     int64_t died_ms;
     struct bh_warden_followers followers;
-    bool stopped; /* the command is */
+    bool stopped;    /* the command is */
+    int governor;    /* connection for the next warden; -1: none */
+    bool asked;      /* the warden did: its governor is gone */
+    bool ungoverned; /* and there is no other, which was said */
     int signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
     sigset_t old_mask;
@@ -157,7 +164,8 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
     /* Whoever kills the launcher means the command. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
-    answer.code = bh_filter_install(s->l->view ? BH_FILTER_CONTROLS : 0, &listener, &err);
+    const bool controls = s->l->view || s->l->share.weight; /* what it could undo goes by controls */
+    answer.code = bh_filter_install(controls ? BH_FILTER_CONTROLS : 0, &listener, &err);
     memcpy(answer.text, err.msg, sizeof(answer.text));
     if (bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL) < 0 || answer.code < 0 ||
         bh_fds_send(to_launcher, "", 1, &listener, 1, NULL) < 0)
@@ -173,7 +181,16 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
     _exit(BH_LAUNCH_NOT_RUN);
 }
 
-static int hand_over(struct state *s, struct bh_err *err)
+/* Kept here it would tell the governor that a warden is there when there is none. */
+static void give_governor(struct state *s, const struct bh_err *why)
+{
+    if (s->l->share.weight)
+        bh_warden_give(&s->warden, s->governor, why);
+    close_fd(&s->governor);
+}
+
+/* The filter is on: what every warden of this lease is given. */
+static int take_tenant(struct state *s, struct bh_err *err)
 {
     char byte;
     s->start = (struct bh_lease_start){.version = BH_LEASE_VERSION,
@@ -181,19 +198,26 @@ static int hand_over(struct state *s, struct bh_err *err)
                                        .cap_bytes = s->l->cap_bytes,
                                        .tick_ms = s->l->tick_ms,
                                        .view = s->l->view,
-                                       .flags = BH_LEASE_ENDS_WITH_LAUNCHER};
+                                       .flags = BH_LEASE_ENDS_WITH_LAUNCHER,
+                                       .share = s->l->share};
     int rc = bh_child_answer(&s->tenant, "the command's process", NULL, NULL, err);
     if (rc == BH_OK)
         rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], 1, err);
     if (rc < 0)
         return rc;
     s->fds[BH_LEASE_ROOT] = (int)syscall(SYS_pidfd_open, s->tenant.pid, 0);
-    if (s->fds[BH_LEASE_ROOT] < 0)
-        return fail_errno(err, "pidfd_open");
-    rc = bh_warden_journal(&s->fds[BH_LEASE_JOURNAL], err);
-    if (rc == BH_OK)
-        bh_warden_hand_over(&s->warden, &s->start, s->fds);
-    return rc;
+    return s->fds[BH_LEASE_ROOT] < 0 ? fail_errno(err, "pidfd_open") : BH_OK;
+}
+
+static int hand_over(struct state *s, struct bh_err *err)
+{
+    close_fd(&s->fds[BH_LEASE_JOURNAL]);
+    const int rc = bh_warden_journal(&s->fds[BH_LEASE_JOURNAL], err);
+    if (rc < 0)
+        return rc;
+    bh_warden_hand_over(&s->warden, &s->start, s->fds);
+    give_governor(s, NULL);
+    return BH_OK;
 }
 
 /* Blocked signals come also where they are ignored (nohup, a job in the background). */
@@ -204,10 +228,10 @@ static bool is_ignored(int n)
 }
 
 /* A driver can take its time; somebody who does not want to wait may say so. *ret_signal: they did. */
-static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
+static int await_start(struct state *s, const struct bh_child *whose, int *ret_signal, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[2] = {{.fd = s->warden.fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct pollfd at[2] = {{.fd = whose->fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
         struct signalfd_siginfo si;
         if (poll(at, 2, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
@@ -216,13 +240,40 @@ static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
         const int n = seen ? (int)si.ssi_signo : 0;
         if ((n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) && !is_ignored(n)) {
             *ret_signal = n;
-            return bh_fail(err, BH_SYSTEM, "ended by a signal before the warden was ready");
+            return bh_fail(err, BH_SYSTEM, "ended by a signal before the command was started");
         }
         if (seen && n != SIGCHLD)
             *bh_vec_push(&s->early) = si;
         if (!seen && at[0].revents)
-            return bh_warden_ready(&s->warden, &s->start, NULL, err);
+            return BH_OK;
     }
+}
+
+static int await_governor(struct state *s, int *ret_signal, struct bh_err *err)
+{
+    int rc = s->l->share.weight ? bh_governor_seek(&s->seeker, err) : BH_OK;
+    if (rc < 0 || !s->l->share.weight)
+        return rc;
+    rc = await_start(s, &s->seeker, ret_signal, err);
+    return rc < 0 ? rc : bh_governor_found(&s->seeker, &s->governor, err);
+}
+
+static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
+{
+    int rc = hand_over(s, err);
+    if (rc == BH_OK)
+        rc = await_start(s, &s->warden, ret_signal, err);
+    return rc < 0 ? rc : bh_warden_ready(&s->warden, &s->start, NULL, err);
+}
+
+/* A governor that was told to end just then is followed by another: once more, with that one. */
+static int await_warden_again(struct state *s, int *ret_signal, struct bh_err *err)
+{
+    (void)bh_warden_kill(&s->warden);
+    int rc = await_governor(s, ret_signal, err);
+    if (rc == BH_OK)
+        rc = bh_warden_start(s->l->warden, &s->warden, err);
+    return rc < 0 ? rc : await_warden(s, ret_signal, err);
 }
 
 static bool look_at_tenant(struct state *s);
@@ -300,14 +351,20 @@ static void tell(const struct state *s, const char *fmt, ...)
     s->l->tell(s->l->arg, line);
 }
 
-static const char refused[] = "video memory is refused to the command from now on";
+/* What it means for the command that nobody serves it any more. */
+static const char *consequence(const struct state *s)
+{
+    return s->l->share.weight ? "video memory is refused to the command from now on, and its share or cap of "
+                                "GPU time is not held"
+                              : "video memory is refused to the command from now on";
+}
 
 /* Nobody is waited for any more: with its last listener closed, the kernel refuses. */
 static void give_up(struct state *s, const char *why)
 {
     for (size_t i = 0; i < BH_LEASE_FDS; i++)
         close_fd(&s->fds[i]);
-    tell(s, "the warden %s; %s%s", s->how.text, why, refused);
+    tell(s, "the warden %s; %s%s", s->how.text, why, consequence(s));
 }
 
 static void no_successor(struct state *s, const struct bh_err *err)
@@ -315,6 +372,45 @@ static void no_successor(struct state *s, const struct bh_err *err)
     char why[sizeof(err->msg) + 60];
     (void)snprintf(why, sizeof(why), "another one could not take over: %s; ", err->msg);
     give_up(s, why);
+}
+
+/* A governor for the warden may have to be started, which takes as long as the driver does: nobody waits for that here. */
+static void seek_governor(struct state *s)
+{
+    struct bh_err err;
+    if (s->seeker.pid == 0 && bh_governor_seek(&s->seeker, &err) < 0)
+        give_governor(s, &err); /* it asks again later */
+}
+
+static void hear_seeker(struct state *s)
+{
+    struct bh_err err;
+    const int rc = bh_governor_found(&s->seeker, &s->governor, &err);
+    if (rc == BH_OK && s->asked)
+        tell(s, "the governor was gone; shares go on with another one");
+    else if (rc < 0 && s->asked && !s->ungoverned)
+        tell(s, "the governor is gone, and another one cannot be had: %s; shares are not held for now",
+             err.msg);
+    s->ungoverned = rc < 0;
+    s->asked = false;
+    if (s->warden.fd >= 0)
+        give_governor(s, &err);
+    else
+        close_fd(&s->governor);
+}
+
+/* To a warden that has just been started, and waits for it: the tenant's calls do, too. */
+static void give_soon(struct state *s)
+{
+    struct bh_err err;
+    seek_governor(s);
+    struct pollfd at = {.fd = s->seeker.fd, .events = POLLIN};
+    if (s->seeker.pid && poll(&at, 1, GIVE_MS) > 0)
+        hear_seeker(s);
+    else if (s->seeker.pid) {
+        (void)bh_fail(&err, BH_BUSY, "it is being looked for"); /* and given when it is found */
+        give_governor(s, &err);
+    }
 }
 
 /* It died without a word. */
@@ -335,10 +431,13 @@ static void replace_warden(struct state *s, int status)
         return;
     }
     s->start.adopted = 1;
-    if (bh_warden_start(s->l->warden, &s->warden, &err) == BH_OK)
+    if (bh_warden_start(s->l->warden, &s->warden, &err) == BH_OK) {
         bh_warden_hand_over(&s->warden, &s->start, s->fds);
-    else
+        if (s->l->share.weight)
+            give_soon(s);
+    } else {
         no_successor(s, &err);
+    }
 }
 
 /* One that took over has said whether it could. */
@@ -367,6 +466,11 @@ static void hear_warden(struct state *s)
         hear_successor(s);
         return;
     }
+    if (bh_warden_asks(&s->warden)) {
+        s->asked = true;
+        seek_governor(s);
+        return;
+    }
     s->ready = false;
     s->ret->ended = bh_warden_end(&s->warden, end, &status);
     if (!s->ret->ended) {
@@ -377,7 +481,7 @@ static void hear_warden(struct state *s)
     for (size_t i = 0; i < BH_LEASE_FDS; i++)
         close_fd(&s->fds[i]);
     if (end->code < 0)
-        tell(s, "the gate could not go on: %s; %s", end->text, refused);
+        tell(s, "the gate could not go on: %s; %s", end->text, consequence(s));
     else if (*end->why_killed)
         tell(s, "the command was killed: %s", end->why_killed);
     struct bh_warden_room room;
@@ -418,6 +522,22 @@ static bool look_at_tenant(struct state *s)
     return false;
 }
 
+/* The governor forgets who is gone, so the last that it said is kept. */
+static void note_share(struct state *s)
+{
+    struct bh_governor_all all = {0};
+    const struct bh_governor_rows *rows = &all.rows;
+    struct bh_err err;
+    size_t n = 0;
+    const bool told = bh_governor_list(&all, NOTED_MS, &err) == BH_OK;
+    for (size_t i = 0; told && i < rows->n; i++)
+        if (rows->at[i].root_pid == s->start.root_pid && rows->at[i].gpu != UINT32_MAX &&
+            n < BH_LAUNCH_SHARES)
+            s->ret->shares[n++] = rows->at[i];
+    s->ret->n_shares = n ? n : s->ret->n_shares;
+    bh_governor_all_fini(&all);
+}
+
 static void follow(struct state *s)
 {
     bool over = s->tenant.pid == 0;
@@ -425,9 +545,14 @@ static void follow(struct state *s)
         send_on(s, &s->early.at[i]);
     while (!over) {
         /* poll passes over descriptors below 0: the warden's, once it is gone. */
-        struct pollfd at[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->warden.fd, .events = POLLIN}};
+        struct pollfd at[3] = {{.fd = s->signals, .events = POLLIN},
+                               {.fd = s->warden.fd, .events = POLLIN},
+                               {.fd = s->seeker.fd, .events = POLLIN}};
         struct signalfd_siginfo si;
-        (void)poll(at, 2, -1);
+        if (poll(at, 3, s->l->note_share ? NOTE_MS : -1) == 0)
+            note_share(s);
+        if (at[2].revents)
+            hear_seeker(s);
         if (at[1].revents)
             hear_warden(s);
         while (!over && read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
@@ -446,28 +571,36 @@ static void last_words(struct state *s)
     const bool killed = WIFSIGNALED(s->ret->status) && WTERMSIG(s->ret->status) == SIGKILL;
     const int patience = s->l->wait_for_end ? -1 : killed ? KILLED_MS : ENDING_MS;
     while (s->warden.fd >= 0) {
-        struct pollfd at = {.fd = s->warden.fd, .events = POLLIN};
-        if (poll(&at, 1, patience) <= 0)
+        struct pollfd at[2] = {{.fd = s->warden.fd, .events = POLLIN},
+                               {.fd = s->seeker.fd, .events = POLLIN}};
+        if (poll(at, 2, patience) <= 0)
             return;
-        hear_warden(s);
+        if (at[1].revents)
+            hear_seeker(s);
+        if (at[0].revents)
+            hear_warden(s);
     }
 }
 
 static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err *err)
 {
-    /* The warden first: it starts while the filter is put on. */
     int rc = take_signals(s, err);
+    if (rc == BH_OK)
+        rc = await_governor(s, ret_signal, err);
     /* The journal is not for others of this user to write to. */
     if (rc == BH_OK && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         rc = fail_errno(err, "prctl");
+    /* The warden first: it starts while the filter is put on. */
     if (rc == BH_OK)
         rc = bh_warden_start(s->l->warden, &s->warden, err);
     if (rc == BH_OK)
         rc = bh_child_start(be_tenant, s, &s->tenant, err);
     if (rc == BH_OK)
-        rc = hand_over(s, err);
+        rc = take_tenant(s, err);
     if (rc == BH_OK)
         rc = await_warden(s, ret_signal, err);
+    if (rc == BH_BUSY && s->l->share.weight)
+        rc = await_warden_again(s, ret_signal, err);
     s->ready = rc == BH_OK;
     if (rc == BH_OK)
         rc = let_go(s, ret_exit, err);
@@ -478,6 +611,15 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
     return rc;
 }
 
+/* Whoever still looks for a governor does so for nobody. */
+static void end_seeker(struct state *s)
+{
+    if (s->seeker.pid) {
+        (void)kill(s->seeker.pid, SIGKILL);
+        (void)bh_child_reap(&s->seeker);
+    }
+}
+
 /* What is left of a start that failed. A warden that hangs in the driver is not waited for. */
 static void clean_up(struct state *s)
 {
@@ -486,12 +628,19 @@ static void clean_up(struct state *s)
         (void)bh_child_reap(&s->tenant);
     }
     (void)bh_warden_kill(&s->warden);
+    end_seeker(s);
 }
 
 int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit, struct bh_err *err)
 {
-    struct state s = {
-        .l = l, .ret = ret, .tenant = {.fd = -1}, .warden = {.fd = -1}, .fds = {-1, -1, -1}, .signals = -1};
+    struct state s = {.l = l,
+                      .ret = ret,
+                      .tenant = {.fd = -1},
+                      .warden = {.fd = -1},
+                      .seeker = {.fd = -1},
+                      .fds = {-1, -1, -1},
+                      .governor = -1,
+                      .signals = -1};
     int signal_seen = 0;
     *ret = (struct bh_launch_result){0};
     *ret_exit = 0;
@@ -504,7 +653,9 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
         (void)raise(signal_seen);
     if (rc == BH_OK)
         last_words(&s);
+    end_seeker(&s);
     close_fd(&s.signals);
+    close_fd(&s.governor);
     bh_vec_fini(&s.early);
     bh_child_close(&s.tenant);
     bh_child_close(&s.warden);

@@ -14,17 +14,20 @@
 #include "wire/lease.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-enum { BH_LAUNCH_NOT_RUN = 126, BH_LAUNCH_NOT_FOUND = 127 };
+enum { BH_LAUNCH_NOT_RUN = 126, BH_LAUNCH_NOT_FOUND = 127, BH_LAUNCH_SHARES = 32 };
 
 struct bh_launch {
     const char *warden; /* its program */
     char *const *argv;  /* the command, looked up in PATH; NULL-terminated */
     uint64_t cap_bytes;
-    uint32_t tick_ms;  /* 0: the gate's own */
-    uint32_t view;     /* enum bh_lease_view */
-    bool wait_for_end; /* for the last process of the lease rather than for the command alone */
+    uint32_t tick_ms;            /* 0: the gate's own */
+    uint32_t view;               /* enum bh_lease_view */
+    struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
+    bool note_share;             /* into the result, from time to time while the command runs */
+    bool wait_for_end;           /* for the last process of the lease rather than for the command alone */
     bool
         ignore_pipe; /* SIGPIPE was ignored by whoever started us, and so it is for the command; else the default */
     /* Nothing of this process stays open but its standard error: what the command closes is closed then, for whoever is at the
@@ -39,6 +42,9 @@ struct bh_launch_result {
     int status; /* as waitpid gives it */
     bool ended; /* `end` came */
     struct bh_lease_end end;
+    /* As the governor told it last, one for each GPU that the command had work on. */
+    struct bh_govern_row shares[BH_LAUNCH_SHARES];
+    size_t n_shares;
 };
 
 /*

@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 const struct bh_cmd *const bh_cmds[] = {
-    &bh_cmd_lint,       &bh_cmd_plan,   &bh_cmd_explain, &bh_cmd_init,  &bh_cmd_gpus,
-    &bh_cmd_fleet,      &bh_cmd_doctor, &bh_cmd_run,     &bh_cmd_adopt, &bh_cmd_sim,
-    &bh_cmd_completion, &bh_cmd_help,   &bh_cmd_version, NULL,
+    &bh_cmd_lint,  &bh_cmd_plan,   &bh_cmd_explain,    &bh_cmd_init,  &bh_cmd_gpus,
+    &bh_cmd_fleet, &bh_cmd_doctor, &bh_cmd_run,        &bh_cmd_adopt, &bh_cmd_shares,
+    &bh_cmd_pause, &bh_cmd_resume, &bh_cmd_suspend,    &bh_cmd_sim,   &bh_cmd_replay,
+    &bh_cmd_why,   &bh_cmd_whatif, &bh_cmd_completion, &bh_cmd_help,  &bh_cmd_version,
+    NULL,
 };
 
 enum { N_CMDS = BH_COUNT_OF(bh_cmds) - 1 };

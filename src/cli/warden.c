@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,10 +42,11 @@ int bh_warden_rights(const char *verb, struct bh_err *err)
     return BH_OK;
 }
 
-int bh_warden_find(char *ret, size_t size, struct bh_err *err)
+/* A program of ours: in its own folder of a build, or where all of them are installed. */
+static int find_program(const char *name, const char *built, char *ret, size_t size, struct bh_err *err)
 {
     /* src/cli/bulkhead in a build folder, bin/bulkhead when installed: two steps up. */
-    static const char *const places[] = {"warden", "libexec/bulkhead", "libexec", "lib/bulkhead"};
+    const char *const places[] = {built, "libexec/bulkhead", "libexec", "lib/bulkhead"};
     char base[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", base, sizeof(base) - 1);
     base[n > 0 ? n : 0] = '\0';
@@ -54,14 +56,24 @@ int bh_warden_find(char *ret, size_t size, struct bh_err *err)
             *slash = '\0';
     }
     for (size_t i = 0; i < BH_COUNT_OF(places); i++) {
-        const int len = snprintf(ret, size, "%s/%s/bulkhead-warden", base, places[i]);
+        const int len = snprintf(ret, size, "%s/%s/%s", base, places[i], name);
         if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
             return BH_OK;
     }
     return bh_fail(err, BH_NOT_FOUND,
-                   "no bulkhead-warden beside this program: looked in warden, libexec/bulkhead, libexec and "
+                   "no %s beside this program: looked in %s, libexec/bulkhead, libexec and "
                    "lib/bulkhead below '%.200s'; install both from one package",
-                   base);
+                   name, built, base);
+}
+
+int bh_warden_find(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-warden", "warden", ret, size, err);
+}
+
+int bh_governor_program(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-governor", "governor", ret, size, err);
 }
 
 int bh_warden_journal(int *ret_fd, struct bh_err *err)
@@ -135,6 +147,22 @@ bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status
     ret->text[sizeof(ret->text) - 1] = '\0';
     ret->why_killed[sizeof(ret->why_killed) - 1] = '\0';
     return true;
+}
+
+void bh_warden_give(const struct bh_child *w, int governor, const struct bh_err *why)
+{
+    struct bh_lease_given given = {.code = governor < 0 ? (int32_t)why->code : 0};
+    if (governor < 0)
+        memcpy(given.text, why->msg, sizeof(given.text));
+    (void)!bh_fds_send(w->fd, &given, sizeof(given), &governor, governor < 0 ? 0 : 1, NULL);
+}
+
+bool bh_warden_asks(const struct bh_child *w)
+{
+    struct bh_lease_ask ask;
+    if (recv(w->fd, &ask, sizeof(ask), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) != (ssize_t)sizeof(ask))
+        return false;
+    return bh_fds_recv(w->fd, &ask, sizeof(ask), NULL, 0, NULL) == BH_OK;
 }
 
 pid_t bh_warden_kill(struct bh_child *w)

@@ -22,6 +22,8 @@
 int bh_warden_rights(const char *verb, struct bh_err *err) BH_MUST_USE;
 /* Its program: in the build folder or where it is installed, seen from this program. */
 int bh_warden_find(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* The governor's program (cli/governor.h), found in the same way. */
+int bh_governor_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 /* An empty journal for a new lease. */
 int bh_warden_journal(int *ret_fd, struct bh_err *err) BH_MUST_USE;
 
@@ -44,6 +46,10 @@ void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *
  * is not, and it is to be killed; *ret_died (or NULL): it is gone without a word, and may be followed by another. */
 int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,
                     struct bh_err *err) BH_MUST_USE;
+/* Of a lease whose share is held: the connection to the governor, which stays the caller's; below 0: why there is none. */
+void bh_warden_give(const struct bh_child *w, int governor, const struct bh_err *why);
+/* Something came from one that is ready. True: it was the question for another governor, and is taken. */
+bool bh_warden_asks(const struct bh_child *w);
 /* Its last word, waited for. False: it died without one, and *ret_status is how. It is forgotten in both cases. */
 bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status) BH_MUST_USE;
 /* Ends it and forgets it. One that hangs in the driver is not waited for: returns the process that waitpid is still to be

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - whole files and folders of them. Private to src/conf. */
+/* file.h - whole files and folders of them, for readers. */
 #ifndef BH_CONF_FILE_H
 #define BH_CONF_FILE_H
 

@@ -20,7 +20,7 @@ def options_of(text):
 
 
 def test_every_verb_has_help_with_examples_first():
-    same(verbs(), ['lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'doctor', 'run', 'adopt', 'sim', 'completion', 'help', 'version'])
+    same(verbs(), ['lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'doctor', 'run', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'sim', 'replay', 'why', 'what-if', 'completion', 'help', 'version'])
     for verb in verbs():
         r = run('help', verb)
         same((r.rc, r.err), (0, ''), verb)
@@ -138,13 +138,13 @@ def options_in(page):
 
 def test_manual_pages_name_the_same_options():
     pages = ROOT / 'docs' / 'man'
-    for verb in ('lint', 'plan', 'explain', 'init', 'gpus', 'fleet'):
+    for verb in ('lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'replay'):
         page = (pages / f'bulkhead-{verb}.1.scd').read_text()
         same(options_in(page), options_of(run('help', verb).out), verb)
         has(page, f'*bulkhead {verb}*')
     page = (pages / 'bulkhead.1.scd').read_text()
     same(options_in(page), options_of(run('help').out))
-    same(re.findall(r'^\*([a-z]+)\*', page.split('\n# COMMANDS\n')[1].split('\n# ')[0], re.M), verbs())
+    same(re.findall(r'^\*([a-z-]+)\*', page.split('\n# COMMANDS\n')[1].split('\n# ')[0], re.M), verbs())
 
 
 def test_manual_pages_are_good_scdoc():

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * govern_cuda.c - fixed work for a shared card, and how much of it gets done: the ground truth for shares and latency.
+ *
+ *     govern_cuda KIND SECONDS [UNIT_US]
+ *         long        kernels of UNIT_US (8000), four in flight
+ *         lean        the same with an eighth of the threads: there is less to save when it has to give way
+ *         short       kernels of 50 us, two hundred in flight
+ *         sync        a kernel of 200 us and a wait for it, over and over
+ *         graph       a graph of twenty kernels of 50 us, replayed
+ *         persistent  one kernel that does not end; its units are counted by itself
+ *         bandwidth   a copy of 1 GiB on the card
+ *         pcie        a copy of 64 MiB from the host and back
+ *         small       a kernel of 200 us every 5 ms; how long each took is printed
+ *         idle        a context and nothing else
+ *         check       kernels of UNIT_US whose results are compared with the first ones, bit by bit
+ *
+ * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every tenth of a second and `took NS` for
+ * each small kernel at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
+ * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
+ */
+#include "gpu/abi/cuda.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CALLS(X)                                                                           \
+    X(cuInit)                                                                              \
+    X(cuDeviceGet)                                                                         \
+    X(cuDeviceGetAttribute)                                                                \
+    X(cuDevicePrimaryCtxRetain)                                                            \
+    X(cuCtxSetCurrent)                                                                     \
+    X(cuCtxSynchronize)                                                                    \
+    X(cuStreamCreate)                                                                      \
+    X(cuStreamSynchronize)                                                                 \
+    X(cuStreamBeginCapture_v2)                                                             \
+    X(cuStreamEndCapture)                                                                  \
+    X(cuGraphInstantiateWithFlags)                                                         \
+    X(cuGraphLaunch)                                                                       \
+    X(cuMemAlloc_v2)                                                                       \
+    X(cuMemHostAlloc)                                                                      \
+    X(cuMemcpyDtoD_v2)                                                                     \
+    X(cuMemcpyDtoH_v2)                                                                     \
+    X(cuMemcpyDtoHAsync_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyHtoD_v2) X(cuModuleLoadData) \
+        X(cuModuleGetFunction) X(cuLaunchKernel)
+
+static struct {
+#define MEMBER(name) __typeof__(name) *name;
+    CALLS(MEMBER)
+#undef MEMBER
+} cuda;
+
+/* With every thread a card can hold, 64 multiplications each take about this long: a round. The number of processors is that of a
+ * Hopper card and not asked for: under MPS a client is told of fewer, and its unit would be less work. */
+enum {
+    ROUND_NS = 560,
+    LEAN_ROUND_NS = 138,
+    THREADS = 256,
+    SMS = 132,
+    BLOCKS_PER_SM = 8,
+    MIB = 1 << 20,
+    EVERY_MS = 100
+};
+
+#define FMA2  "fma.rn.f32 %a, %a, %b, %c;\n fma.rn.f32 %a, %a, %b, %c;\n"
+#define FMA8  FMA2 FMA2 FMA2 FMA2
+#define FMA64 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8
+static const char ptx[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
+    /* out[thread] = what came of `rounds` rounds */
+    ".visible .entry work(.param .u32 rounds, .param .u64 out)\n{\n"
+    " .reg .u32 %n, %t, %d, %g;\n .reg .u64 %o, %i;\n .reg .f32 %a, %b, %c;\n .reg .pred %p;\n"
+    " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [out];\n"
+    " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n"
+    " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
+    "again:\n" FMA64 " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
+    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
+    /* until *stop is set: each block adds one to *done every `rounds` rounds */
+    ".visible .entry forever(.param .u32 rounds, .param .u64 stop, .param .u64 done)\n{\n"
+    " .reg .u32 %n, %m, %t, %s;\n .reg .u64 %o, %d;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q;\n"
+    " ld.param.u32 %m, [rounds];\n ld.param.u64 %o, [stop];\n ld.param.u64 %d, [done];\n"
+    " mov.u32 %t, %tid.x;\n setp.eq.u32 %q, %t, 0;\n"
+    " mov.f32 %a, 0f3F800000;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
+    "unit:\n mov.u32 %n, %m;\n"
+    "again:\n" FMA64 " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
+    " @%q red.global.add.u64 [%d], 1;\n"
+    " ld.volatile.global.u32 %s, [%o];\n setp.eq.u32 %p, %s, 0;\n @%p bra unit;\n"
+    " setp.eq.f32 %p, %a, 0f00000001;\n @%p trap;\n ret;\n}\n";
+
+static struct {
+    CUstream stream;
+    CUfunction work, forever;
+    CUdeviceptr out;
+    unsigned blocks, round_ns;
+    uint64_t from, next, end, units;
+} run;
+
+static void must(int rc, const char *call)
+{
+    if (rc == CUDA_SUCCESS)
+        return;
+    fprintf(stderr, "govern_cuda: %s: %d\n", call, rc);
+    exit(1);
+}
+#define MUST(name, ...) must(cuda.name(__VA_ARGS__), #name)
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
+}
+
+static void context(bool lean)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    CUdevice device;
+    CUcontext ctx;
+    CUmodule module;
+    if (!library) {
+        fprintf(stderr, "govern_cuda: %s\n", dlerror());
+        exit(1);
+    }
+#define FIND(name)                                            \
+    cuda.name = (__typeof__(cuda.name))dlsym(library, #name); \
+    must(cuda.name ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND, #name);
+    CALLS(FIND)
+#undef FIND
+    MUST(cuInit, 0);
+    MUST(cuDeviceGet, &device, 0);
+    MUST(cuDevicePrimaryCtxRetain, &ctx, device);
+    MUST(cuCtxSetCurrent, ctx);
+    MUST(cuStreamCreate, &run.stream, 1);
+    MUST(cuModuleLoadData, &module, ptx);
+    MUST(cuModuleGetFunction, &run.work, module, "work");
+    MUST(cuModuleGetFunction, &run.forever, module, "forever");
+    run.blocks = SMS * (lean ? 1 : BLOCKS_PER_SM);
+    run.round_ns = lean ? LEAN_ROUND_NS : ROUND_NS;
+    MUST(cuMemAlloc_v2, &run.out, (size_t)run.blocks * THREADS * 4);
+}
+
+/* The time is up, or not; and what was done so far, now and then. */
+static bool going(uint64_t units)
+{
+    const uint64_t now = now_ns();
+    run.units = units;
+    if (now >= run.next) {
+        printf("at %llu %llu\n", (unsigned long long)((now - run.from) / 1000000), (unsigned long long)units);
+        (void)fflush(stdout);
+        run.next += UINT64_C(1000000) * EVERY_MS;
+    }
+    return now < run.end;
+}
+
+static void launch(uint32_t us)
+{
+    uint32_t rounds = us * 1000 / run.round_ns;
+    void *params[] = {&rounds, &run.out};
+    rounds = rounds ? rounds : 1;
+    MUST(cuLaunchKernel, run.work, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream, params, NULL);
+}
+
+static void wait_for_all(void)
+{
+    MUST(cuStreamSynchronize, run.stream);
+}
+
+static void kernels(uint32_t us, unsigned in_flight)
+{
+    do {
+        for (unsigned i = 0; i < in_flight; i++)
+            launch(us);
+        wait_for_all();
+    } while (going(run.units + in_flight));
+}
+
+static void graph(void)
+{
+    enum { NODES = 20, EACH_US = 50, RELAXED = 2 };
+    CUgraph made;
+    CUgraphExec ready;
+    MUST(cuStreamBeginCapture_v2, run.stream, RELAXED);
+    for (unsigned i = 0; i < NODES; i++)
+        launch(EACH_US);
+    MUST(cuStreamEndCapture, run.stream, &made);
+    MUST(cuGraphInstantiateWithFlags, &ready, made, 0);
+    do {
+        for (unsigned i = 0; i < 10; i++)
+            MUST(cuGraphLaunch, ready, run.stream);
+        wait_for_all();
+    } while (going(run.units + 10));
+}
+
+/* What one thread counts is not what the kernel did: after a pause the oldest block runs ahead of the others. */
+static void persistent(uint32_t us)
+{
+    CUdeviceptr stop, done; /* both on the card: a kernel that reads the host's memory is slow to give way */
+    CUstream beside;
+    void *memory;
+    uint32_t rounds = us * 1000 / run.round_ns;
+    MUST(cuMemHostAlloc, &memory, 4096, 0);
+    uint64_t *const here = memory;
+    *here = 0;
+    MUST(cuMemAlloc_v2, &stop, sizeof(*here));
+    MUST(cuMemAlloc_v2, &done, sizeof(*here));
+    MUST(cuMemcpyHtoD_v2, stop, here, sizeof(*here));
+    MUST(cuMemcpyHtoD_v2, done, here, sizeof(*here));
+    MUST(cuStreamCreate, &beside, 1);
+    void *params[] = {&rounds, &stop, &done};
+    MUST(cuLaunchKernel, run.forever, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream, params, NULL);
+    do {
+        usleep(5000);
+        MUST(cuMemcpyDtoHAsync_v2, here, done, sizeof(*here), beside);
+        MUST(cuStreamSynchronize, beside);
+    } while (going(*here / run.blocks));
+    *here = 1;
+    MUST(cuMemcpyHtoDAsync_v2, stop, here, sizeof(*here), beside);
+    wait_for_all();
+}
+
+static void copies(size_t bytes, bool across)
+{
+    CUdeviceptr a, b;
+    void *host;
+    MUST(cuMemAlloc_v2, &a, bytes);
+    MUST(cuMemAlloc_v2, &b, bytes);
+    MUST(cuMemHostAlloc, &host, across ? bytes : 4096, 0);
+    do {
+        if (across) {
+            MUST(cuMemcpyHtoD_v2, a, host, bytes);
+            MUST(cuMemcpyDtoH_v2, host, a, bytes);
+        } else {
+            MUST(cuMemcpyDtoD_v2, b, a, bytes);
+            MUST(cuCtxSynchronize);
+        }
+    } while (going(run.units + 1));
+}
+
+static void small(void)
+{
+    enum { EVERY_US = 5000, UNIT_US = 200, MAX = 100000 };
+    static uint32_t took[MAX];
+    unsigned n = 0;
+    uint64_t due = run.from;
+    do {
+        const uint64_t from = now_ns();
+        launch(UNIT_US);
+        wait_for_all();
+        const uint64_t to = now_ns();
+        if (n < MAX)
+            took[n++] = (uint32_t)(to - from);
+        due += UINT64_C(1000) * EVERY_US;
+        due = due > to ? due : to;
+        const struct timespec at = {.tv_sec = (time_t)(due / 1000000000),
+                                    .tv_nsec = (long)(due % 1000000000)};
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+    } while (going(n));
+    for (unsigned i = 0; i < n; i++)
+        printf("took %u\n", took[i]);
+}
+
+static int check(uint32_t us)
+{
+    const size_t bytes = (size_t)run.blocks * THREADS * 4;
+    uint8_t *first = malloc(bytes), *now = malloc(bytes);
+    unsigned wrong = 0;
+    if (!first || !now)
+        return 1;
+    do {
+        launch(us);
+        wait_for_all();
+        MUST(cuMemcpyDtoH_v2, run.units ? now : first, run.out, bytes);
+        wrong += run.units && memcmp(first, now, bytes) != 0;
+    } while (going(run.units + 1));
+    printf("wrong %u\n", wrong);
+    free(first);
+    free(now);
+    return wrong != 0;
+}
+
+static unsigned number(const char *text)
+{
+    unsigned n = 0;
+    for (; *text >= '0' && *text <= '9' && n < 100000000; text++)
+        n = n * 10 + (unsigned)(*text - '0');
+    return n;
+}
+
+static int work(const char *kind, unsigned unit_us)
+{
+    if (strcmp(kind, "long") == 0 || strcmp(kind, "lean") == 0)
+        kernels(unit_us, 4);
+    else if (strcmp(kind, "short") == 0)
+        kernels(50, 200);
+    else if (strcmp(kind, "sync") == 0)
+        kernels(200, 1);
+    else if (strcmp(kind, "graph") == 0)
+        graph();
+    else if (strcmp(kind, "persistent") == 0)
+        persistent(unit_us);
+    else if (strcmp(kind, "bandwidth") == 0)
+        copies((size_t)1024 * MIB, false);
+    else if (strcmp(kind, "pcie") == 0)
+        copies((size_t)64 * MIB, true);
+    else if (strcmp(kind, "small") == 0)
+        small();
+    else if (strcmp(kind, "check") == 0)
+        return check(unit_us);
+    else if (strcmp(kind, "idle") == 0)
+        while (going(0))
+            usleep(10000);
+    else
+        return 2;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    char byte;
+    if (argc < 3 || argc > 4)
+        return 2;
+    context(strcmp(argv[1], "lean") == 0);
+    launch(50); /* what is made at the first launch is made */
+    wait_for_all();
+    printf("ready\n");
+    (void)fflush(stdout);
+    if (read(STDIN_FILENO, &byte, 1) < 0)
+        return 1;
+    run.from = run.next = now_ns();
+    run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
+    const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);
+    printf("end %llu %llu\n", (unsigned long long)((now_ns() - run.from) / 1000000),
+           (unsigned long long)run.units);
+    return rc;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/governor.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+#include "wire/fds.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[96], path[120];
+static struct bh_err err;
+
+/* A governor of a kind: one connection, one order, and what it answers. */
+typedef void plays(int fd, const struct bh_govern_order *order);
+
+static void answer(int fd, int32_t code, const char *text)
+{
+    struct bh_govern_answer a = {.op = BH_GOVERN_ANSWER, .code = code, .lease = 7};
+    (void)snprintf(a.text, sizeof(a.text), "%s", text);
+    (void)!bh_fds_send(fd, &a, sizeof(a), NULL, 0, NULL);
+}
+
+static pid_t governor(plays *play)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct bh_govern_order order;
+    const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    memcpy(at.sun_path, path, strlen(path));
+    if (bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 1) < 0)
+        abort();
+    (void)fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int fd = accept(s, NULL, NULL);
+        if (bh_fds_recv(fd, &order, sizeof(order), NULL, 0, NULL) == BH_OK)
+            play(fd, &order);
+        _exit(0);
+    }
+    close(s);
+    return pid;
+}
+
+static void begin(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    (void)snprintf(folder, sizeof(folder), "%.60s/bh-gov-XXXXXX", tmp ? tmp : P_tmpdir);
+    if (!mkdtemp(folder))
+        abort();
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, BH_GOVERN_SOCKET_NAME);
+    (void)setenv("BULKHEAD_RUN_DIR", folder, 1);
+}
+
+static void over(pid_t pid)
+{
+    if (pid)
+        (void)waitpid(pid, NULL, 0);
+    (void)unlink(path);
+}
+
+static void end(void)
+{
+    char lock[140];
+    (void)snprintf(lock, sizeof(lock), "%s/governor.lock", folder);
+    (void)unlink(path);
+    (void)unlink(lock);
+    CHECK_EQ(rmdir(folder), 0);
+    (void)unsetenv("BULKHEAD_RUN_DIR");
+}
+
+static void rows_of_two(int fd, const struct bh_govern_order *order)
+{
+    static const struct bh_govern_row rows[] = {
+        {.op = BH_GOVERN_ROW, .gpu = 0, .lease = 11, .name = "a"},
+        {.op = BH_GOVERN_ROW, .gpu = 1, .lease = 11, .name = "a"},
+        {.op = BH_GOVERN_ROW, .gpu = 0, .lease = 12, .name = "b"},
+        {.op = BH_GOVERN_ROW, .gpu = 0, .lease = 13, .name = "twin"},
+        {.op = BH_GOVERN_ROW, .gpu = 0, .lease = 14, .name = "twin"},
+    };
+    static const struct bh_govern_noise noise = {
+        .op = BH_GOVERN_NOISE, .gpu = 1, .text = "lease 11 (a) slowed lease 12 (b)"};
+    if (order->op != BH_GOVERN_LIST || order->version != BH_GOVERN_WIRE_VERSION)
+        _exit(1);
+    for (size_t i = 0; i < BH_COUNT_OF(rows); i++)
+        (void)!bh_fds_send(fd, &rows[i], sizeof(rows[i]), NULL, 0, NULL);
+    static const struct bh_govern_pids pids[] = {
+        {.op = BH_GOVERN_PIDS, .lease = 11, .n = 2, .more = 1, .pids = {101, 102}},
+        {.op = BH_GOVERN_PIDS, .lease = 11, .n = 1, .pids = {103}},
+        {.op = BH_GOVERN_PIDS, .lease = 12, .n = 1, .pids = {104}},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(pids); i++)
+        (void)!bh_fds_send(fd, &pids[i], sizeof(pids[i]), NULL, 0, NULL);
+    (void)!bh_fds_send(fd, &noise, sizeof(noise), NULL, 0, NULL);
+    answer(fd, 0, "");
+}
+
+TEST(nobody_listens)
+{
+    int fd;
+    begin();
+    CHECK_EQ(bh_governor_connect(&fd, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_governor_order_by("x", BH_GOVERN_PAUSE, &err), BH_NOT_FOUND);
+    /* a socket that one left who was killed */
+    const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    memcpy(at.sun_path, path, strlen(path));
+    CHECK_EQ(bind(s, (const struct sockaddr *)&at, sizeof(at)), 0);
+    close(s);
+    CHECK_EQ(bh_governor_connect(&fd, &err), BH_NOT_FOUND);
+    end();
+}
+
+TEST(a_list_is_all_rows_up_to_the_answer)
+{
+    struct bh_governor_all all = {0};
+    begin();
+    const pid_t pid = governor(rows_of_two);
+    CHECK_EQ(bh_governor_list(&all, BH_GOVERNOR_MS, &err), BH_OK);
+    CHECK(all.rows.n == 5 && all.rows.at[2].lease == 12);
+    CHECK(all.pids.n == 4 && all.pids.at[2].lease == 11 && all.pids.at[2].pid == 103);
+    CHECK(all.noise.n == 1 && all.noise.at[0].gpu == 1);
+    CHECK_STR(all.noise.at[0].text, "lease 11 (a) slowed lease 12 (b)");
+    bh_governor_all_fini(&all);
+    over(pid);
+    end();
+}
+
+TEST(a_lease_is_found_by_number_or_by_name)
+{
+    static const struct {
+        const char *lease;
+        int rc;
+        size_t n, n_pids;
+    } cases[] = {{"11", BH_OK, 2, 3},
+                 {"a", BH_OK, 2, 3},
+                 {"b", BH_OK, 1, 1},
+                 {"twin", BH_CONFLICT, 0, 0},
+                 {"nobody", BH_NOT_FOUND, 0, 0},
+                 {"99", BH_NOT_FOUND, 0, 0}};
+    begin();
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        struct bh_governor_all all = {0};
+        const pid_t pid = governor(rows_of_two);
+        CHECK_EQ(bh_governor_find(cases[i].lease, &all, &err), cases[i].rc);
+        CHECK(cases[i].rc < 0 || (all.rows.n == cases[i].n && all.pids.n == cases[i].n_pids));
+        bh_governor_all_fini(&all);
+        over(pid);
+    }
+    struct bh_governor_all none = {0};
+    CHECK_EQ(bh_governor_find("", &none, &err), BH_INVALID);
+    end();
+}
+
+static void by_number(int fd, const struct bh_govern_order *o)
+{
+    answer(fd,
+           o->op == BH_GOVERN_ORDER && o->lease == 42 && o->what == BH_GOVERN_PAUSE && !*o->name ? 0
+                                                                                                 : BH_INVALID,
+           "no");
+}
+
+static void by_name(int fd, const struct bh_govern_order *o)
+{
+    answer(fd, o->lease == 0 && strcmp(o->name, "train") == 0 ? 0 : BH_INVALID, "no");
+}
+
+static void says_no(int fd, const struct bh_govern_order *o)
+{
+    (void)o;
+    answer(fd, BH_NOT_FOUND, "no such lease");
+}
+
+static void says_nonsense(int fd, const struct bh_govern_order *o)
+{
+    (void)o;
+    (void)!bh_fds_send(fd, "what", 4, NULL, 0, NULL);
+}
+
+static void leaves(int fd, const struct bh_govern_order *o)
+{
+    (void)o;
+    close(fd);
+}
+
+TEST(orders_and_their_answers)
+{
+    static const struct {
+        plays *play;
+        const char *lease;
+        int rc;
+    } cases[] = {{by_number, "42", BH_OK},
+                 {by_name, "train", BH_OK},
+                 {says_no, "x", BH_NOT_FOUND},
+                 {says_nonsense, "x", BH_CONFLICT},
+                 {leaves, "x", BH_CONFLICT}};
+    begin();
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        const pid_t pid = governor(cases[i].play);
+        CHECK_EQ(bh_governor_order_by(cases[i].lease, BH_GOVERN_PAUSE, &err), cases[i].rc);
+        over(pid);
+    }
+    CHECK_STR(err.msg, "the governor hung up; it may be of another version");
+    end();
+}
+
+static void hears_more(int fd, const struct bh_govern_order *o)
+{
+    struct bh_govern_order more;
+    answer(fd, o->lease == 42 && o->what == BH_GOVERN_SUSPEND ? 0 : BH_INVALID, "no");
+    const bool kept = bh_fds_recv(fd, &more, sizeof(more), NULL, 0, NULL) == BH_OK && more.lease == 42 &&
+                      more.what == BH_GOVERN_SUSPENDED;
+    answer(fd, kept ? 0 : BH_INVALID, "no");
+    char byte;
+    _exit(read(fd, &byte, 1) == 0 && kept ? 0 : 1); /* not closed before */
+}
+
+TEST(a_suspension_is_held_and_kept_on_one_connection)
+{
+    int fd = -1, status = 1;
+    begin();
+    const pid_t pid = governor(hears_more);
+    CHECK_EQ(bh_governor_hold(42, &fd, &err), BH_OK);
+    CHECK_EQ(bh_governor_keep(fd, 42, &err), BH_OK);
+    close(fd);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    over(0);
+    const pid_t other = governor(says_no);
+    fd = -1;
+    CHECK_EQ(bh_governor_hold(42, &fd, &err), BH_NOT_FOUND);
+    CHECK_EQ(fd, -1);
+    over(other);
+    end();
+}
+
+static void says_nothing(int fd, const struct bh_govern_order *o)
+{
+    char byte;
+    (void)o;
+    _exit(read(fd, &byte, 1) == 0 ? 0 : 1);
+}
+
+TEST(one_that_does_not_answer_is_not_waited_for)
+{
+    struct bh_governor_all all = {0};
+    begin();
+    const pid_t pid = governor(says_nothing);
+    CHECK_EQ(bh_governor_list(&all, 50, &err), BH_BUSY);
+    over(pid);
+    end();
+}
+
+TEST(run_folders_of_others)
+{
+    int fd = -1;
+    begin();
+    CHECK_EQ(chmod(folder, 0777), 0);
+    CHECK_EQ(bh_governor_reach(&fd, &err), BH_DENIED);
+    CHECK_EQ(chmod(folder, 0755), 0);
+    (void)setenv("BULKHEAD_RUN_DIR", "here", 1);
+    CHECK_EQ(bh_governor_reach(&fd, &err), BH_USAGE);
+    CHECK(fd == -1 && access("here", F_OK) < 0);
+    end();
+}
+
+/* Whether its program is beside this one or not: without a driver it does not serve. */
+TEST(one_that_does_not_start_leaves_nothing)
+{
+    int fd = -1;
+    begin();
+    (void)setenv("BULKHEAD_SYSROOT", folder, 1);
+    CHECK_EQ(bh_governor_reach(&fd, &err), BH_NOT_FOUND);
+    CHECK_EQ(fd, -1);
+    CHECK(err.msg[0] != '\0' && access(path, F_OK) < 0);
+    /* looked for by a child, it is the same */
+    struct bh_child seeker;
+    CHECK_EQ(bh_governor_seek(&seeker, &err), BH_OK);
+    CHECK_EQ(bh_governor_found(&seeker, &fd, &err), BH_NOT_FOUND);
+    CHECK(fd == -1 && seeker.pid == 0 && err.msg[0] != '\0');
+    (void)unsetenv("BULKHEAD_SYSROOT");
+    end();
+}
+
+TEST_MAIN

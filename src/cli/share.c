@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share.c - what cannot work as a share is refused before anything is started; what came of it, in words. */
+#include "cli/share.h"
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "base/units.h"
+#include "core/govern/govern.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PPM_OF_PERMILLE = 1000 };
+
+static int read_weight(const char *text, uint32_t *ret, struct bh_err *err)
+{
+    uint64_t v;
+    if (bh_uint_parse(text, BH_SHARE_WEIGHT_MAX, &v, NULL) < 0 || v == 0)
+        return bh_fail(
+            err, BH_INVALID,
+            "--share: a whole number from 1 to %d, which weighs it against the shares of others, not "
+            "'%.40s'",
+            BH_SHARE_WEIGHT_MAX, text);
+    *ret = (uint32_t)v;
+    return BH_OK;
+}
+
+static int read_part(const char *option, const char *text, uint32_t *ret, struct bh_err *err)
+{
+    uint32_t ppm;
+    *ret = 0;
+    if (!text)
+        return BH_OK;
+    if (bh_share_parse(text, &ppm, NULL) < 0 || ppm == 0 || ppm % PPM_OF_PERMILLE)
+        return bh_fail(err, BH_INVALID,
+                       "%s: a part of each GPU's time from 0.1%% to 100%%, at most one decimal, not '%.40s'",
+                       option, text);
+    *ret = ppm / PPM_OF_PERMILLE;
+    return BH_OK;
+}
+
+/* Numbers are leases. */
+static int read_name(const char *text, char ret[BH_GOVERN_NAME], struct bh_err *err)
+{
+    uint64_t number;
+    if (!bh_name_valid(text) || bh_uint_parse(text, UINT64_MAX, &number, NULL) == BH_OK)
+        return bh_fail(
+            err, BH_INVALID,
+            "--name: up to 63 lower-case letters, digits and '-', and not a number alone, not '%.80s'", text);
+    memcpy(ret, text, strlen(text) + 1);
+    return BH_OK;
+}
+
+/* Something to know it by in a list: no promise, and not always a name that can be given back. */
+static void name_after(const char *command, char ret[BH_GOVERN_NAME])
+{
+    const char *slash = strrchr(command, '/'), *from = slash ? slash + 1 : command;
+    size_t n = 0;
+    for (; from[n] && n + 1 < BH_GOVERN_NAME; n++)
+        ret[n] = from[n] > ' ' && from[n] < 0x7f ? from[n] : '?';
+    ret[n] = '\0';
+}
+
+int bh_share_read(const struct bh_share_words *w, struct bh_lease_share *ret, struct bh_err *err)
+{
+    *ret = (struct bh_lease_share){0};
+    if (!w->share && !w->cap && !w->floor && !w->latency)
+        return w->name ? bh_fail(err, BH_USAGE,
+                                 "--name has no meaning without --share, --cap, --floor or --latency")
+                       : BH_OK;
+    ret->weight = BH_SHARE_WEIGHT;
+    ret->latency = w->latency != NULL;
+    int rc = w->share ? read_weight(w->share, &ret->weight, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = read_part("--cap", w->cap, &ret->cap_permille, err);
+    if (rc == BH_OK)
+        rc = read_part("--floor", w->floor, &ret->floor_permille, err);
+    if (rc == BH_OK && ret->cap_permille && ret->floor_permille > ret->cap_permille)
+        rc =
+            bh_fail(err, BH_INVALID, "--floor %.40s is more than --cap %.40s lets it have", w->floor, w->cap);
+    if (rc == BH_OK && w->name)
+        rc = read_name(w->name, ret->name, err);
+    else if (rc == BH_OK)
+        name_after(w->command, ret->name);
+    return rc;
+}
+
+/* ---- showing ---- */
+
+const char *bh_share_permille(int32_t permille, bool sign, struct bh_share_text *ret)
+{
+    const uint32_t v = permille < 0 ? 0u - (uint32_t)permille : (uint32_t)permille;
+    (void)snprintf(ret->s, sizeof(ret->s), "%s%u.%u%%",
+                   permille < 0 ? "-"
+                   : sign && v  ? "+"
+                                : "",
+                   v / 10 % 1000000, v % 10);
+    return ret->s;
+}
+
+const char *bh_share_state(uint32_t state)
+{
+    static const char *const words[] = {[BH_GOVERN_SHOWN_RUNS] = "runs",
+                                        [BH_GOVERN_SHOWN_IDLE] = "idle",
+                                        [BH_GOVERN_SHOWN_TURN] = "waits its turn",
+                                        [BH_GOVERN_SHOWN_PAUSED] = "paused",
+                                        [BH_GOVERN_SHOWN_SUSPENDED] = "suspended"};
+    return state < BH_COUNT_OF(words) ? words[state] : "?";
+}
+
+const char *bh_share_mode(uint32_t mode)
+{
+    static const char *const words[BH_GOVERN_MODES] = {[BH_GOVERN_FREE] = "free",
+                                                       [BH_GOVERN_SLICES] = "slices",
+                                                       [BH_GOVERN_TURNS] = "turns",
+                                                       [BH_GOVERN_BESIDE_LATENCY] = "latency"};
+    return mode < BH_COUNT_OF(words) ? words[mode] : "?";
+}
+
+void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
+{
+    const bool placed = r->gpu != UINT32_MAX;
+    bh_json_key_u64(j, "lease", r->lease);
+    bh_json_key_str(j, "name", *r->name ? r->name : NULL);
+    if (placed)
+        bh_json_key_u64(j, "gpu", r->gpu);
+    else
+        bh_json_key_str(j, "gpu", NULL);
+    bh_json_key_u64(j, "uid", r->uid);
+    bh_json_key_u64(j, "pid", r->root_pid);
+    bh_json_key(j, "pids");
+    bh_json_open_flat(j, '[');
+    for (uint32_t i = 0; i < r->n_pids && i < BH_COUNT_OF(r->pids); i++)
+        bh_json_u64(j, r->pids[i]);
+    bh_json_close(j, ']');
+    bh_json_key_str(j, "state", bh_share_state(r->state));
+    bh_json_key_str(j, "mode", bh_share_mode(r->mode));
+    bh_json_key_u64(j, "weight", r->weight);
+    bh_json_key_u64(j, "capPermille", r->cap_permille);
+    bh_json_key_u64(j, "floorPermille", r->floor_permille);
+    bh_json_key_bool(j, "latency", r->latency != 0);
+    bh_json_key_u64(j, "targetPermille", r->target_permille);
+    bh_json_key_u64(j, "deliveredPermille", r->delivered_permille);
+    bh_json_key_u64(j, "heldPermille", r->held_permille);
+    bh_json_key_i64(j, "errorPermille", r->error_permille);
+    bh_json_key_bool(j, "seen", r->seen != 0);
+    bh_json_key_u64(j, "sliceMicros", r->slice_us);
+    bh_json_key_u64(j, "level", r->level);
+    bh_json_key_u64(j, "corrections", r->corrections);
+    bh_json_key_u64(j, "tampered", r->tampered);
+    bh_json_key_u64(j, "pauses", r->pauses);
+    bh_json_key_u64(j, "busyNanos", r->busy_ns);
+}

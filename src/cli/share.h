@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share.h - the words by which a share of the cards' time is asked for, and how what came of it is shown. */
+#ifndef BH_CLI_SHARE_H
+#define BH_CLI_SHARE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "wire/govern.h"
+#include "wire/lease.h"
+
+#include <stdbool.h>
+
+enum { BH_SHARE_WEIGHT = 100, BH_SHARE_WEIGHT_MAX = 10000 };
+
+struct bh_share_words { /* as they were given; NULL: not */
+    const char *share, *cap, *floor, *latency, *name;
+    const char *command; /* gives the name where none was given */
+};
+/* weight 0: none of them was given, so nothing is to be held. */
+int bh_share_read(const struct bh_share_words *w, struct bh_lease_share *ret, struct bh_err *err) BH_MUST_USE;
+
+/* `29.7%`, `-0.4%`; sign: `+1.2%` too. */
+struct bh_share_text {
+    char s[16];
+};
+const char *bh_share_permille(int32_t permille, bool sign, struct bh_share_text *ret);
+const char *bh_share_state(uint32_t state); /* of enum bh_govern_shown: `runs` */
+const char *bh_share_mode(uint32_t mode);   /* of enum bh_govern_mode: `turns` */
+/* One row as the members of an object. */
+void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r);
+
+#endif

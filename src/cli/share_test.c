@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/share.h"
+
+#include "base/test.h"
+
+static struct bh_lease_share got;
+static struct bh_err err;
+
+static int reads(struct bh_share_words w)
+{
+    if (!w.command)
+        w.command = "python";
+    return bh_share_read(&w, &got, &err);
+}
+
+TEST(nothing_asked_is_nothing_held)
+{
+    CHECK_EQ(reads((struct bh_share_words){0}), BH_OK);
+    CHECK_EQ(got.weight, 0);
+    CHECK_EQ(reads((struct bh_share_words){.name = "x"}), BH_USAGE);
+}
+
+TEST(each_of_them_makes_it_a_share)
+{
+    CHECK_EQ(reads((struct bh_share_words){.share = "300"}), BH_OK);
+    CHECK(got.weight == 300 && got.cap_permille == 0 && got.floor_permille == 0 && got.latency == 0);
+    CHECK_EQ(reads((struct bh_share_words){.cap = "25%"}), BH_OK);
+    CHECK(got.weight == BH_SHARE_WEIGHT && got.cap_permille == 250);
+    CHECK_EQ(reads((struct bh_share_words){.floor = "0.1%"}), BH_OK);
+    CHECK(got.weight == BH_SHARE_WEIGHT && got.floor_permille == 1);
+    CHECK_EQ(reads((struct bh_share_words){.latency = ""}), BH_OK);
+    CHECK(got.weight == BH_SHARE_WEIGHT && got.latency == 1);
+    CHECK_EQ(reads((struct bh_share_words){.cap = "100%", .floor = "100%"}), BH_OK);
+    CHECK(got.cap_permille == 1000 && got.floor_permille == 1000);
+}
+
+TEST(what_cannot_be_is_refused)
+{
+    static const struct bh_share_words wrong[] = {{.share = "0"},
+                                                  {.share = "10001"},
+                                                  {.share = "30%"},
+                                                  {.share = ""},
+                                                  {.cap = "0%"},
+                                                  {.cap = "100.1%"},
+                                                  {.cap = "1.25%"},
+                                                  {.cap = "x"},
+                                                  {.floor = "-1%"},
+                                                  {.cap = "20%", .floor = "20.1%"},
+                                                  {.share = "1", .name = ""},
+                                                  {.share = "1", .name = "4711"},
+                                                  {.share = "1", .name = "two words"}};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+        CHECK_EQ(reads(wrong[i]), BH_INVALID);
+}
+
+TEST(a_name_is_given_or_the_commands)
+{
+    CHECK_EQ(reads((struct bh_share_words){.share = "1", .name = "a-1"}), BH_OK);
+    CHECK_STR(got.name, "a-1");
+    CHECK_EQ(reads((struct bh_share_words){.share = "1", .command = "/opt/my\x1b thing"}), BH_OK);
+    CHECK_STR(got.name, "my??thing");
+    char longer[200];
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    CHECK_EQ(reads((struct bh_share_words){.share = "1", .command = longer}), BH_OK);
+    CHECK_EQ(strlen(got.name), BH_GOVERN_NAME - 1);
+}
+
+TEST(numbers_and_words)
+{
+    struct bh_share_text t;
+    CHECK_STR(bh_share_permille(297, false, &t), "29.7%");
+    CHECK_STR(bh_share_permille(297, true, &t), "+29.7%");
+    CHECK_STR(bh_share_permille(-4, true, &t), "-0.4%");
+    CHECK_STR(bh_share_permille(0, true, &t), "0.0%");
+    (void)bh_share_permille(INT32_MIN, true, &t);
+    CHECK_STR(bh_share_state(BH_GOVERN_SHOWN_SUSPENDED), "suspended");
+    CHECK_STR(bh_share_state(99), "?");
+    CHECK_STR(bh_share_mode(1), "slices");
+    CHECK_STR(bh_share_mode(99), "?");
+}
+
+TEST_MAIN
