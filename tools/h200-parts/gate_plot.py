@@ -1,43 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two drawings from the results: what each path held against the cap, and what things cost with the gate against without."""
-import html
 import json
 import pathlib
 
+from drawing import LEFT, WIDTH, Drawing
+
 GIB = 1 << 30
-# Readable on light and on dark ground.
-STYLE = '''<style>
-text{font:12px sans-serif;fill:#1f2328}.dim{fill:#59636e}.head{font-weight:bold}
-.bar{fill:#4c8dd6}.other{fill:#d29922}.bad{fill:#cf222e}
-.line{stroke:#cf222e;stroke-width:1.5;stroke-dasharray:4 3}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.dim{fill:#9198a1}.bar{fill:#388bfd}.line{stroke:#ff7b72}.bad{fill:#ff7b72}}
-</style>'''
-LEFT, WIDTH, ROW = 250, 420, 20
-
-
-class Drawing:
-    def __init__(self):
-        self.parts, self.y = [], 8
-
-    def text(self, x, words, kind='', anchor='start'):
-        self.parts.append(f'<text x="{x}" y="{self.y + 14}" class="{kind}" text-anchor="{anchor}">{html.escape(str(words))}</text>')
-
-    def bar(self, share, kind):
-        width = max(0.5, share * WIDTH)
-        self.parts.append(f'<rect x="{LEFT}" y="{self.y + 4}" width="{width:.1f}" height="{ROW - 7}" rx="2" class="{kind}"/>')
-
-    def mark(self, share, rows, kind):
-        x = LEFT + share * WIDTH
-        self.parts.append(f'<line x1="{x:.1f}" y1="{self.y}" x2="{x:.1f}" y2="{self.y + rows * ROW}" class="{kind}"/>')
-
-    def next(self, rows=1.0):
-        self.y += int(rows * ROW)
-
-    def save(self, path, title):
-        width, height = LEFT + WIDTH + 210, self.y + 10
-        head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" role="img">'
-        path.write_text(f'{head}<title>{html.escape(title)}</title>{STYLE}\n' + '\n'.join(self.parts) + '\n</svg>\n', encoding='utf-8')
-        print(path)
 
 
 def load(folder, part):

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pause, suspend, what governing costs, who slows whom, and what is left after everything was killed."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import card
+from card import GIB
+from govern_work import Tenant, shares, solo, together
+from table import last, middle, run
+
+HOLDER = pathlib.Path(__file__).resolve().parent / 'inside_holder.py'
+
+
+def stopped_after(points, at):
+    """How long units went on after a moment, in seconds of the tenant's own clock."""
+    later = [p for p in points if p[0] > at]
+    moved = [t1 for (t0, u0), (t1, u1) in zip(later, later[1:]) if u1 > u0]
+    return (moved[0] - at) if moved else None
+
+
+def by_hand(table, tools, kind):
+    """Paused for two seconds in the middle of six: a third of the work is missing, no more and no less."""
+    name = f'pause by hand, {kind}'
+    t = Tenant(tools, kind, 6, ['--share', 100], None, 'held').ready()
+    t.go()
+    time.sleep(2)
+    began = time.monotonic()
+    rc1, _, err1 = run(tools.bulkhead, 'pause', 'held', timeout=20)
+    took = time.monotonic() - began
+    time.sleep(2)
+    rc2, _, err2 = run(tools.bulkhead, 'resume', 'held', timeout=20)
+    held = time.monotonic() - began
+    t.finish(30)
+    rate = solo(tools, kind)['rate']
+    missing = 6 - t.points[-1][1] / rate if t.points else 0
+    table.row(name, f'held {held:.3f} s by the clock, {missing:.3f} s of work missing; the command took {1e3 * took:.1f} ms {last(err1 + err2)}',
+              'the same within 0.15 s', rc1 == 0 and rc2 == 0 and abs(missing - held) < 0.15, points=t.points, held=held, missing=missing)
+
+
+def pause(table, tools):
+    table.begin('pause')
+    for kind in ('long', 'graph', 'persistent'):
+        if table.enough(f'pause by hand, {kind}', 25):
+            try:
+                by_hand(table, tools, kind)
+            except RuntimeError as e:
+                table.row(f'pause by hand, {kind}', e, 'runs', False)
+    if table.enough('bit for bit', 60):
+        seconds = 6 if tools.short else 30
+        t = Tenant(tools, 'check', seconds, ['--cap', '50%'], 2000, 'check').ready()
+        t.go()
+        time.sleep(seconds - 1)
+        row = shares(tools).get('check', {})
+        t.finish(30)
+        units, pauses = t.points[-1][1] if t.points else 0, row.get('pauses', 0)
+        table.row('results of interrupted work', f'{units} units of 2 ms, paused {pauses} times, {t.rest.get("wrong", "?")} differ',
+                  'none differ, 1,000 pauses' if not tools.short else 'none differ',
+                  t.rest.get('wrong') == '0' and pauses >= (1000 if not tools.short else 50), row=row, units=units)
+
+
+def plain_copy(size):
+    """Bytes a second between card and host with nothing of ours: into new pages, into pages that were there, pinned."""
+    code = f'''
+import torch, time
+x = torch.empty({size}, dtype=torch.uint8, device="cuda"); x.fill_(7); torch.cuda.synchronize()
+def t(f):
+    b = time.perf_counter(); r = f(); torch.cuda.synchronize(); return time.perf_counter() - b, r
+a, h = t(lambda: x.cpu())
+b, _ = t(lambda: x.copy_(h))
+p = torch.empty(min({size}, 4 << 30), dtype=torch.uint8, pin_memory=True)
+c, _ = t(lambda: p.copy_(x[:p.numel()]))
+d, _ = t(lambda: x[:p.numel()].copy_(p))
+print({size} / a, {size} / b, p.numel() / c, p.numel() / d)
+'''
+    rc, out, err = run(sys.executable, '-c', code, timeout=200)
+    return [float(v) for v in out.split()] if rc == 0 else [0, 0, 0, 0]
+
+
+def suspend(table, tools):
+    table.begin('suspend')
+    for gib in ([2] if tools.short else [10, 60]):
+        name = f'PyTorch with {gib} GiB'
+        if not table.enough(name, 60 + gib):
+            continue
+        p = subprocess.Popen([tools.bulkhead, 'run', '--memory', f'{gib + 4}GiB', '--share', '100', '--name', 'holder', '--', sys.executable,
+                              str(HOLDER), str(gib)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        with card.limit(300, p):
+            line = p.stdout.readline()
+            if not line.startswith('ready'):
+                table.row(name, last(p.stderr.read()), 'starts', False)
+                continue
+            nvml = card.Nvml()
+            before = nvml.memory().used
+            began = time.monotonic()
+            rc1, out1, err1 = run(tools.bulkhead, 'suspend', 'holder', timeout=200)
+            down = time.monotonic() - began
+            freed = before - nvml.memory().used
+            rc, _, err = run(sys.executable, '-c', f'import torch; x = torch.full(({gib} << 30,), 9, dtype=torch.uint8, device="cuda"); torch.cuda.synchronize()', timeout=100)
+            began = time.monotonic()
+            rc2, _, err2 = run(tools.bulkhead, 'resume', 'holder', timeout=200)
+            up = time.monotonic() - began
+            out, _ = p.communicate('check\n')
+        ok = rc1 == rc2 == rc == 0 and 'intact' in out and freed > gib * GIB * 0.95
+        table.row(name, f'out {down:.2f} s ({gib * GIB / down / 1e9:.1f} GB/s), back {up:.2f} s ({gib * GIB / up / 1e9:.1f} GB/s), freed {freed / GIB:.1f} GiB, '
+                  f'{out.strip()} {last(err1 + err2 + err)}', 'checksum intact, its memory used by another meanwhile', ok, down=down, up=up, freed=freed, gib=gib)
+        if table.enough('plain copy', 30 + gib):
+            new, there, pin_down, pin_up = plain_copy(gib * GIB)
+            table.row(f'plain copy of {gib} GiB', f'to new pages {new / 1e9:.1f} GB/s, back {there / 1e9:.1f} GB/s; pinned {pin_down / 1e9:.1f} and {pin_up / 1e9:.1f} GB/s',
+                      new=new, there=there, pin_down=pin_down, pin_up=pin_up)
+
+
+def cpu_of(names):
+    """Seconds of processor time that processes of these names had so far."""
+    tick, total = os.sysconf('SC_CLK_TCK'), {}
+    for at in pathlib.Path('/proc').iterdir():
+        if at.name.isdigit():
+            try:
+                stat = (at / 'stat').read_text(encoding='utf-8')
+            except OSError:
+                continue
+            name = stat[stat.index('(') + 1:stat.rindex(')')]
+            if name in names:
+                f = stat[stat.rindex(')') + 2:].split()
+                total[int(at.name)] = (int(f[11]) + int(f[12])) / tick
+    return total
+
+
+def overhead(table, tools):
+    table.begin('overhead')
+    names = ('bulkhead-govern', 'bulkhead-warden')
+    for kind, bound, word in (('long', 1.0, 'slices'), ('sync', 10.0, 'turns')):
+        if not table.enough(f'eight tenants, {kind}', 30):
+            continue
+        ts = [Tenant(tools, kind, 10, ['--share', 10 + i], 2000 if kind == 'long' else None, f'o{i}').ready() for i in range(8)]
+        for t in ts:
+            t.go()
+        time.sleep(2)
+        a, at = cpu_of(names), time.monotonic()
+        time.sleep(6)
+        b, seconds = cpu_of(names), time.monotonic() - at
+        said = shares(tools)
+        for t in ts:
+            t.finish(30)
+        used = 100 * sum(b[p] - a[p] for p in b if p in a) / seconds
+        modes = sorted({r.get('mode') for r in said.values()})
+        table.row(f'eight tenants, {kind}', f'{used:.2f} % of a core, governor and wardens together; mode {modes}', f'at most {bound:g} % ({word})', used <= bound,
+                  before=a, after=b, seconds=seconds, said=said, delivered=[t.rate() for t in ts])
+    if table.enough('one tenant, governed or not', 40):
+        rates = {'native': [], 'governed': []}
+        for _ in range(2 if tools.short else 3):
+            for way, how in (('native', None), ('governed', ['--share', 100])):
+                rates[way].append(together(tools, [Tenant(tools, 'long', 4, how, None, 'one')])[0].rate(1.0))
+        ratio = middle(rates['governed']) / middle(rates['native'])
+        table.row('one tenant, governed or not', f'x{ratio:.4f}', 'loses at most 0.5 %', ratio >= 0.995, rates=rates)
+
+
+def culprits(table, tools):
+    table.begin('culprits')
+    for kind, resource in (('bandwidth', 'memory bandwidth'), ('pcie', 'PCIe'), ('long', 'SM time')):
+        if not table.enough(kind, 20):
+            continue
+        ts = [Tenant(tools, 'graph', 8, ['--share', 50], None, 'victim').ready(), Tenant(tools, kind, 8, ['--share', 50], None, 'hog').ready()]
+        for t in ts:
+            t.go()
+        time.sleep(6)
+        _, out, _ = run(tools.bulkhead, 'shares', '-o', 'json', timeout=10)
+        _, text, _ = run(tools.bulkhead, 'shares', timeout=10)
+        for t in ts:
+            t.finish(30)
+        table.row(f'{resource} hog', last(text, 200), said=out, victim=ts[0].rate() / solo(tools, 'graph')['rate'], text=text)
+
+
+def processes(name):
+    return list(cpu_of((name,)))
+
+
+def storm(table, tools):
+    """kill -9 of governors, wardens and launchers at random; at the end whoever is left runs at full speed."""
+    table.begin('storm')
+    seconds, rng, killed = min(60 if not tools.short else 15, int(table.left()) - 30), random.Random(1), {}
+    keep = Tenant(tools, 'long', seconds + 12, ['--share', 50], 2000, 'stays').ready()
+    keep.go()
+    end, others = time.monotonic() + seconds, []
+    while time.monotonic() < end:
+        others = [t for t in others if t.p.poll() is None]
+        if len(others) < 3:
+            t = Tenant(tools, rng.choice(('long', 'sync', 'graph')), 20, rng.choice((['--share', 30], ['--cap', '30%'])), None, f's{len(killed)}-{rng.random():.4f}')
+            try:
+                t.ready().go()
+                others.append(t)
+            except RuntimeError:
+                t.end()
+        time.sleep(rng.random() * 0.6)
+        what = rng.choice(('bulkhead-govern', 'bulkhead-warden', 'launcher'))
+        pids = processes(what) if what != 'launcher' else [t.p.pid for t in others]
+        if pids:
+            try:
+                os.kill(rng.choice(pids), signal.SIGKILL)
+                killed[what] = killed.get(what, 0) + 1
+            except OSError:
+                pass
+    for t in others:
+        t.end()
+    time.sleep(4)
+    said = shares(tools)
+    keep.finish(40)
+    rate = keep.rate(seconds + 5) / solo(tools, 'long', 2000)['rate']
+    table.row('killed at random', f'{killed}; who stays runs at {100 * rate:.1f} % of its rate alone afterwards', 'at least 98 %', rate >= 0.98, said=said, points=keep.points)

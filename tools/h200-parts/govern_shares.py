@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asked and delivered: shares, caps, latency; beside the driver's own time slicing and MPS."""
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+
+from govern_work import SETTLE, Tenant, fair, percentile, shares as rows, solo, together
+from table import middle
+
+# name, weights, kinds, unit in microseconds, repeats
+CELLS = [
+    ('70/30 long', (70, 30), ('long', 'long'), None, 5),
+    ('50/50 long', (50, 50), ('long', 'long'), None, 1),
+    ('90/10 long', (90, 10), ('long', 'long'), None, 1),
+    ('99/1 long', (99, 1), ('long', 'long'), 1000, 1),
+    ('60/30/10 long', (60, 30, 10), ('long',) * 3, None, 1),
+    ('ten equal long', (10,) * 10, ('long',) * 10, 2000, 1),
+    ('70/30 short', (70, 30), ('short', 'short'), None, 1),
+    ('70/30 sync', (70, 30), ('sync', 'sync'), None, 1),
+    ('70/30 graph', (70, 30), ('graph', 'graph'), None, 1),
+    ('70/30 persistent', (70, 30), ('persistent', 'persistent'), None, 1),
+    ('70/30 torch', (70, 30), ('torch', 'torch'), None, 1),
+    ('30/70 long beside sync', (30, 70), ('long', 'sync'), None, 1),
+    ('50/50 long beside small', (50, 50), ('long', 'small'), None, 1),
+]
+CAPS = [('long', p, 5) for p in (10, 25, 50, 75)] + [(k, 25, 1) for k in ('short', 'sync', 'graph', 'persistent', 'torch')]
+
+
+def wanted(tools, name):
+    return tools.only in name
+
+
+def demand(tools, kind, unit):
+    """What it could use of the card alone. `small` asks for a kernel of 200 us every 5 ms."""
+    return min(1.0, 200 * 0.236e-3) if kind == 'small' else 1.0
+
+
+def divided(tools, weights, kinds, unit, seconds, how):
+    ts = [Tenant(tools, k, seconds, how(i, w), unit, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
+    together(tools, ts, seconds * 4 + 60)
+    return [t.rate() / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
+
+
+def governed(weights):
+    return lambda i, w: ['--share', w]
+
+
+def judge(table, name, expected, got, want_sum, seconds, points, **raw):
+    """got: for each repeat, what each tenant had of its own rate alone."""
+    mid = [middle([g[i] for g in got]) for i in range(len(expected))]
+    error = max(abs(100 * (m - e)) for m, e in zip(mid, expected))
+    text = ' / '.join(f'{100 * m:.1f}' for m in mid) + f'  error {error:.1f} points, sum {100 * sum(mid):.1f} %'
+    ok = error <= 2.0 if raw.get('judged', True) else None
+    table.row(name, text, 'within 2 points' if ok is not None else '', ok, expected=expected, got=got, mid=mid, error=error,
+              sum=sum(mid), seconds=seconds, points=points, **raw)
+    if want_sum and ok is not None:
+        table.row(f'{name}: sum', f'{100 * sum(mid):.1f} %', 'at least 97 %', sum(mid) >= 0.97)
+
+
+def shares(table, tools):
+    table.begin('shares')
+    seconds = 6 if tools.short else 8
+    for name, weights, kinds, unit, repeats in CELLS:
+        if not wanted(tools, name):
+            continue
+        got, points = [], []
+        for _ in range(1 if tools.short else repeats):
+            if not table.enough(name, seconds + 12):
+                break
+            try:
+                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights))
+            except RuntimeError as e:
+                table.row(name, e, 'runs', False)
+                break
+            got.append(g)
+            points.append(p)
+        if got:
+            expected = fair(weights, demands=[demand(tools, k, unit) for k in kinds])
+            judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead')
+
+
+def caps(table, tools):
+    table.begin('caps')
+    seconds = 6
+    for kind, cap, repeats in CAPS:
+        name = f'cap {cap} % {kind}'
+        if not wanted(tools, name):
+            continue
+        got, points = [], []
+        for _ in range(1 if tools.short else repeats):
+            if not table.enough(name, seconds + 8):
+                break
+            try:
+                g, p = divided(tools, (100,), (kind,), None, seconds, lambda i, w: ['--cap', f'{cap}%'])
+            except RuntimeError as e:
+                table.row(name, e, 'runs', False)
+                break
+            got.append(g)
+            points.append(p)
+        if got:
+            judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead')
+
+
+@contextlib.contextmanager
+def mps(tools):
+    with tempfile.TemporaryDirectory() as d:
+        env = {'CUDA_MPS_PIPE_DIRECTORY': os.path.join(d, 'pipe'), 'CUDA_MPS_LOG_DIRECTORY': os.path.join(d, 'log')}
+        for path in env.values():
+            os.mkdir(path)
+        whole = {**os.environ, **env}
+        subprocess.run(['nvidia-cuda-mps-control', '-d'], env=whole, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield env
+        finally:
+            subprocess.run(['nvidia-cuda-mps-control'], input='quit\n', text=True, env=whole, check=False, timeout=30,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def peers(table, tools):
+    """The same tenants with nothing of ours: time slicing as it is, and MPS with thread percentages."""
+    table.begin('peers')
+    seconds = 6
+    for name, weights, kinds, unit, _ in CELLS:
+        if name not in ('70/30 long', '60/30/10 long', '70/30 sync') or not wanted(tools, name):
+            continue
+        total, expected = sum(weights), fair(weights)
+        if table.enough(f'{name}, time slicing', seconds + 10):
+            g, p = divided(tools, weights, kinds, unit, seconds, lambda i, w: None)
+            judge(table, f'{name}, time slicing', expected, [g], False, seconds, [p], system='time slicing', judged=False)
+        if table.enough(f'{name}, MPS', seconds + 15):
+            try:
+                with mps(tools) as env:
+                    ts = [Tenant(tools, k, seconds, None, unit, f't{i}', {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(100 * w // total)})
+                          for i, (w, k) in enumerate(zip(weights, kinds))]
+                    together(tools, ts)
+                g = [t.rate() / max(solo(tools, t.kind, unit)['rate'], 1e-9) for t in ts]
+                judge(table, f'{name}, MPS', expected, [g], False, seconds, [[t.points for t in ts]], system='MPS', judged=False)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+                table.skip(f'{name}, MPS', str(e)[-120:])
+
+
+def timeline(table, tools):
+    """Tenants come and go: 70 alone, 30 beside it, 100 beside both, and away again."""
+    table.begin('timeline')
+    plan = [('a', 70, 0, 30), ('b', 30, 5, 15), ('c', 100, 12, 12)]  # name, weight, from, for so long
+    began, running, said = None, {}, []
+    solo(tools, 'long', 2000)
+    began = time.monotonic()
+    for name, weight, at, last in plan:
+        t = Tenant(tools, 'long', last, ['--share', weight], 2000, name)
+        running[name] = (t.ready(), at)
+    began = time.monotonic()
+    for name, weight, at, last in plan:
+        while time.monotonic() - began < at:
+            said.append((time.monotonic() - began, {n: (r['target_permille'], r['delivered_permille']) for n, r in rows(tools).items()}))
+            time.sleep(0.2)
+        running[name][0].go()
+    while time.monotonic() - began < 30:
+        said.append((time.monotonic() - began, {n: (r['target_permille'], r['delivered_permille']) for n, r in rows(tools).items()}))
+        time.sleep(0.2)
+    rate = solo(tools, 'long', 2000)['rate']
+    series = {}
+    for name, (t, at) in running.items():
+        t.finish(20)
+        series[name] = [(at + t1, (u1 - u0) / (t1 - t0) / rate) for (t0, u0), (t1, u1) in zip(t.points, t.points[5:]) if t1 > t0]
+    table.row('tenants come and go', f'{sum(map(len, series.values()))} points', series=series, said=said)
+
+
+def latency_case(tools, seconds, n, how_small, how_rest, env=None, kind='long'):
+    ts = [Tenant(tools, 'small', seconds, how_small, None, 'small', env)]
+    ts += [Tenant(tools, kind, seconds, how_rest, None, f'b{i}', env) for i in range(n)]
+    together(tools, ts)
+    rate = solo(tools, kind)['rate']
+    took = ts[0].took[int(SETTLE * 200):]
+    return {'p50': percentile(took, 50), 'p99': percentile(took, 99), 'kept': sum(t.rate() for t in ts[1:]) / rate,
+            'each': [t.rate() / rate for t in ts[1:]], 'took': took}
+
+
+def latency(table, tools):
+    table.begin('latency')
+    seconds, repeats = 6, 1 if tools.short else 5
+    alone = solo(tools, 'small', seconds=6)['took']
+    base = percentile(alone, 99)
+    table.row('small kernel alone', f'p50 {percentile(alone, 50):.0f} us, p99 {base:.0f} us', took=alone)
+    systems = {'time slicing': lambda n, kind: latency_case(tools, seconds, n, None, None, kind=kind),
+               'bulkhead': lambda n, kind: latency_case(tools, seconds, n, ['--share', 50, '--latency'], ['--share', 50], kind=kind)}
+    # What best effort keeps is judged for work with little to save: with every register of the card in use, changing places costs what
+    # it costs, under the driver's own slices too.
+    for n, kind, bound in ((1, 'lean', 2.0), (1, 'long', 2.0), (3, 'long', 3.0)):
+        found, keeps = {}, kind == 'lean'
+        for i in range(repeats):
+            for system, case in systems.items():
+                if (i == 0 or system == 'bulkhead') and table.enough(f'beside {n} {kind}, {system}', seconds + 10):
+                    try:
+                        found.setdefault(system, []).append(case(n, kind))
+                    except RuntimeError as e:
+                        table.row(f'beside {n} {kind}, {system}', e, 'runs', False)
+        for system, got in found.items():
+            p99, p50, kept = (middle([g[k] for g in got]) for k in ('p99', 'p50', 'kept'))
+            ok = p99 <= bound * base and (not keeps or kept >= 0.9) if system == 'bulkhead' else None
+            table.row(f'small kernel beside {n} {kind}, {system}',
+                      f'p50 {p50:.0f} us, p99 {p99:.0f} us = x{p99 / base:.2f}; best effort keeps {100 * kept:.1f} %',
+                      f'p99 at most x{bound:g}' + (', 90 % kept' if keeps else '') if ok is not None else '', ok, base=base, got=got,
+                      system=system, beside=n, kind=kind)
+    if table.enough('beside 1, MPS', seconds + 15):
+        with mps(tools) as env:
+            g = latency_case(tools, seconds, 1, None, None, {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': '50'})
+        table.row('small kernel beside 1, MPS 50/50', f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / base:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
+                  'at most x1.3 inside one trust domain', g['p99'] <= 1.3 * base, got=[g], system='MPS', beside=1, base=base, kind='long')

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tenants that do fixed work, started together, and how much each of them got done."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from table import run
+
+TORCH = pathlib.Path(__file__).resolve().parent / 'inside_torch.py'
+SETTLE = 2.0  # seconds that are not looked at: a controller may need one
+alive = []
+
+
+class Tenant:
+    def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None):
+        """how: what `bulkhead run` is given; None: without it."""
+        command = [sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds] + ([unit] if unit else [])
+        prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
+        self.kind, self.name, self.points, self.took, self.rest = kind, name or kind, [], [], {}
+        self.p = subprocess.Popen([*map(str, prefix), *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, **(env or {})})
+        alive.append(self)
+
+    def ready(self):
+        line = self.p.stdout.readline()
+        if line != 'ready\n':
+            raise RuntimeError(f'{self.name} did not start: {self.p.stderr.read()[-300:].strip()}')
+        return self
+
+    def go(self):
+        with contextlib.suppress(OSError):
+            self.p.stdin.write('x')
+            self.p.stdin.close()
+
+    def finish(self, timeout):
+        timer = time.monotonic() + timeout
+        os.set_blocking(self.p.stdout.fileno(), False)
+        text = ''
+        while time.monotonic() < timer:
+            with contextlib.suppress(TypeError, BlockingIOError):
+                text += self.p.stdout.read() or ''
+            if self.p.poll() is not None:
+                break
+            time.sleep(0.02)
+        else:
+            self.end()
+        with contextlib.suppress(TypeError, BlockingIOError, ValueError):
+            text += self.p.stdout.read() or ''
+        for line in text.splitlines():
+            key, *values = line.split()
+            if key in ('at', 'end'):
+                self.points.append((int(values[0]) / 1e3, int(values[1])))
+            elif key == 'took':
+                self.took.append(int(values[0]) / 1e3)
+            elif values:
+                self.rest[key] = values[0]
+        self.end()
+        return self
+
+    def end(self):
+        with contextlib.suppress(OSError):
+            os.killpg(self.p.pid, signal.SIGKILL)
+        self.p.wait()
+        if self in alive:
+            alive.remove(self)
+
+    def rate(self, start=SETTLE, stop=None):
+        """Units a second between two times of its own; the end may be left out."""
+        inside = [p for p in self.points if p[0] >= start and (stop is None or p[0] <= stop)]
+        if len(inside) < 2:
+            return 0.0
+        (t0, u0), (t1, u1) = inside[0], inside[-1]
+        return (u1 - u0) / (t1 - t0) if t1 > t0 else 0.0
+
+
+def end_all():
+    for t in list(alive):
+        t.end()
+
+
+def together(tools, tenants, timeout=None):
+    """All of them ready, then all of them at once, to the end."""
+    try:
+        for t in tenants:
+            t.ready()
+        for t in tenants:
+            t.go()
+        for t in tenants:
+            t.finish(timeout or 120)
+    finally:
+        for t in tenants:
+            t.end()
+    return tenants
+
+
+def solo(tools, kind, unit=None, seconds=4):
+    """Its rate alone, without anything of ours; measured once."""
+    key = f'{kind}:{unit}'
+    if key not in tools.solo:
+        t = together(tools, [Tenant(tools, kind, seconds, None, unit)])[0]
+        tools.solo[key] = {'rate': t.rate(1.0), 'took': sorted(t.took)}
+    return tools.solo[key]
+
+
+def shares(tools):
+    """What `bulkhead shares` says now, by name."""
+    rc, out, _ = run(tools.bulkhead, 'shares', '-o', 'json', timeout=10)
+    try:
+        return {row['name']: row for row in json.loads(out)['leases']} if rc == 0 else {}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
+def fair(weights, caps=None, demands=None):
+    """Max-min division: nobody more than its cap or its demand, what is left by weight."""
+    n = len(weights)
+    most = [min(c, d) for c, d in zip(caps or [1.0] * n, demands or [1.0] * n)]
+    given, left, open_ = [0.0] * n, 1.0, set(range(n))
+    while open_ and left > 1e-12:
+        total = sum(weights[i] for i in open_)
+        full = {i for i in open_ if most[i] - given[i] <= left * weights[i] / total + 1e-12}
+        if not full:
+            for i in open_:
+                given[i] += left * weights[i] / total
+            break
+        for i in full:
+            left -= most[i] - given[i]
+            given[i] = most[i]
+        open_ -= full
+    return given
+
+
+def percentile(values, p):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * p / 100))] if values else float('nan')

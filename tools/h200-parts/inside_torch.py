@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch as a tenant of bench/govern_cuda's manner: `ready`, a byte, then `at MS STEPS` every tenth of a second."""
+import sys
+import time
+
+import torch
+
+
+def main():
+    seconds = float(sys.argv[1])
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(6)]).cuda().bfloat16()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
+    x = torch.randn(4096, 4096, device='cuda', dtype=torch.bfloat16)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        model(x).float().square().mean().backward()
+        optimizer.step()
+
+    for _ in range(5):
+        step()
+    torch.cuda.synchronize()
+    print('ready', flush=True)
+    sys.stdin.read(1)
+    began = told = time.monotonic()
+    steps = 0
+    while time.monotonic() - began < seconds:
+        for _ in range(4):
+            step()
+        torch.cuda.synchronize()
+        steps += 4
+        now = time.monotonic()
+        if now - told >= 0.1:
+            told = now
+            print('at', int((now - began) * 1e3), steps, flush=True)
+    print('end', int((time.monotonic() - began) * 1e3), steps, flush=True)
+
+
+main()
