@@ -266,7 +266,7 @@ static void reclaim_pending(struct bh_sched *s)
     while (s->rooms.at[BH_QUEUE_ROOT].best != BH_NONE && bh_sched_step(s, 1)) {
         const uint32_t line = s->rooms.at[BH_QUEUE_ROOT].best, queue = s->lines.at[line].queue;
         if (!starts_without(s, line) && !bh_reclaim(s, line)) {
-            s->lines.at[line].tried_at = s->stats.cycles;
+            s->lines.at[line].tried_at = s->round;
             if (++tries % LOOK_AGAIN == 0)
                 bh_reclaim_prepare(s);
             if (tries == s->config.reclaim_tries)
@@ -274,6 +274,9 @@ static void reclaim_pending(struct bh_sched *s)
         }
         bh_order_leaf(s, queue);
     }
+    /* Those who were not tried come first in the next cycle; when all were, everybody may be tried again. */
+    if (tries != s->config.reclaim_tries && s->steps_left)
+        s->round++;
     s->reclaiming = false;
 }
 

@@ -127,7 +127,7 @@ struct bh_line {
     uint32_t next;   /* of the queue */
     BH_VEC(uint32_t) heap;
     uint64_t at;                    /* when it was found stuck */
-    uint64_t tried_at;              /* the cycle in which nobody was found to go for it */
+    uint64_t tried_at;              /* the round in which nobody was found to go for it */
     uint8_t stuck;                  /* enum bh_stuck */
     uint8_t band;                   /* enum bh_priority that counts now */
     struct bh_turn turn;            /* of the first; its amount and band are the line's */

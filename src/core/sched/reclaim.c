@@ -75,8 +75,11 @@ struct attempt {
     struct bh_search search;
     const struct bh_shape *shape;
     struct bh_mark base;
-    bool
-        kept; /* what is kept for others stands in its way: a sum up the tree that only the queues can work out */
+    size_t most;    /* units, at most */
+    bool listed;    /* those of sched.here, and no others */
+    size_t at_here; /* of these, the next */
+    /* What is kept for others stands in its way: a sum up the tree that only the queues can work out. */
+    bool kept;
 };
 
 static void release_some(struct bh_sched *s, size_t from, size_t to)
@@ -87,10 +90,26 @@ static void release_some(struct bh_sched *s, size_t from, size_t to)
     }
 }
 
+/* The next of the search, or of the list. */
+static bool next_of(struct bh_sched *s, struct attempt *a, uint32_t *ret_job, uint32_t *ret_hold)
+{
+    if (!a->listed)
+        return bh_search_next(s, &a->search, ret_job, ret_hold);
+    while (a->at_here < s->here.n) {
+        const struct bh_here *one = &s->here.at[a->at_here++];
+        *ret_job = one->job;
+        *ret_hold = one->hold;
+        const bool went = one->hold != BH_NONE && s->shelf.holds.at[one->hold].state == BH_HOLD_FREE;
+        if (!went && bh_search_takes(s, &a->search, one->job, one->hold)) /* went: with all of its job */
+            return true;
+    }
+    return false;
+}
+
 static bool next_unit(struct bh_sched *s, struct attempt *a)
 {
     uint32_t job, hold;
-    if (s->units.n >= s->config.victims_max || !s->steps_left || !bh_search_next(s, &a->search, &job, &hold))
+    if (s->units.n >= a->most || !s->steps_left || !next_of(s, a, &job, &hold))
         return false;
     unit_add(s, job, hold);
     unit_release(s, &s->units.at[s->units.n - 1]);
@@ -452,7 +471,9 @@ static bool attempt(struct bh_sched *s, struct attempt *a, uint32_t line)
     for (bool again = true; again;) {
         again = false;
         s->units.n = s->unit_places.n = s->unit_holds.n = 0;
-        bh_search_open(s, &a->search);
+        a->at_here = 0;
+        if (!a->listed)
+            bh_search_open(s, &a->search);
         a->base = bh_shelf_mark(&s->shelf);
         if (shortest(s, a)) {
             const uint32_t out = refill(s, a);
@@ -467,6 +488,33 @@ static bool attempt(struct bh_sched *s, struct attempt *a, uint32_t line)
     return false;
 }
 
+enum { FEW = 16, FEW_FOR_EACH = 64, NODES_MAX = 64 };
+
+/* Node by node: see reclaim_node.c. Not for what must stay close, where one node says little. */
+static bool focus(struct bh_sched *s, struct attempt *a, uint32_t line)
+{
+    struct bh_search f = a->search;
+    uint32_t node, pieces = 0;
+    if (a->shape->n_roles > 1 || a->shape->within != BH_LEVEL_ANY || a->shape->roles[0].slice)
+        return false;
+    bh_search_open(s, &f);
+    s->here.n = 0;
+    a->listed = true;
+    bool found = false;
+    for (uint32_t tried = 0; !found && tried < NODES_MAX && bh_search_next_node(s, &f, &node); tried++) {
+        pieces += bh_search_here(s, &f, node);
+        if (pieces < a->shape->members)
+            continue;
+        if (f.own && f.others)
+            bh_search_own_rest(s, &f);
+        found = attempt(s, a, line);
+        s->here.n = 0;
+        pieces = 0;
+    }
+    a->listed = false;
+    return found;
+}
+
 static bool search(struct bh_sched *s, struct attempt *a, uint32_t line, uint32_t scope, bool others,
                    bool own)
 {
@@ -476,7 +524,9 @@ static bool search(struct bh_sched *s, struct attempt *a, uint32_t line, uint32_
     /* With some of its own gone it may well be within what it is entitled to. */
     a->search.entitled = own || bh_queue_within(&s->queues.at.at[a->search.taker.queue], &a->shape->least);
     a->search.n_left_out = 0;
-    return attempt(s, a, line);
+    a->most = a->shape->members == 1 ? FEW : FEW_FOR_EACH * (size_t)a->shape->members;
+    a->most = a->most < s->config.victims_max ? a->most : s->config.victims_max;
+    return attempt(s, a, line) || (s->config.victims_max && focus(s, a, line));
 }
 
 /* So many whole GPUs of one node must each member have, at least. */

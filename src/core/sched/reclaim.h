@@ -9,6 +9,10 @@
  * of them put back the job would not fit. If the queues agree (queue_reclaim.h) all of it happens at once, else
  * whoever they name is left out and it is tried again.
  *
+ * That search is short. Where the first in order are spread over so many nodes that nothing fits, the nodes are
+ * looked at one by one (reclaim_node.c). It is no search of all sets of victims: of those that exist on small fleets
+ * it misses about one in a thousand (reclaim_test.c compares).
+ *
  * Each victim goes by the cheapest rung that leaves the job its room: a share is paused if its memory is not
  * needed; suspended if its image fits into the memory of its host; requeued; killed.
  */
@@ -36,6 +40,9 @@ struct bh_search {
         uint32_t job, hold;
     } left_out[BH_SEARCH_TRIES];
     uint32_t n_left_out;
+    /* bh_search_next_node() */
+    uint32_t looked, walk;
+    bool walk_all;
 };
 
 /* Below which queue somebody must go so that the leaf may have so much more; BH_NONE: nobody there could. */
@@ -46,5 +53,20 @@ bool bh_search_any(const struct bh_sched *s, uint32_t leaf);
 void bh_search_open(struct bh_sched *s, struct bh_search *f);
 /* The next one who could go; hold BH_NONE: all of the job. False: there is none. */
 bool bh_search_next(struct bh_sched *s, struct bh_search *f, uint32_t *ret_job, uint32_t *ret_hold);
+
+/* May this one go in this search, as far as one alone can be judged? */
+bool bh_search_takes(const struct bh_sched *s, const struct bh_search *f, uint32_t job, uint32_t hold);
+/* The order within a queue; and its i-th, or BH_NONE. */
+bool bh_victim_before(const struct bh_sched *s, uint32_t a, uint32_t b);
+uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i);
+
+/* ---- reclaim_node.c ---- */
+
+/* The next node of those who could go; false: there is none, or enough were looked at. */
+bool bh_search_next_node(struct bh_sched *s, struct bh_search *f, uint32_t *ret);
+/* Lists who could go there (sched.here); how many members then find room there, and nobody is listed where none. */
+uint32_t bh_search_here(struct bh_sched *s, const struct bh_search *f, uint32_t node);
+/* Lists the first few of the taker's own queue: they leave it a part of its share. */
+void bh_search_own_rest(struct bh_sched *s, const struct bh_search *f);
 
 #endif

@@ -235,6 +235,7 @@ static void small_begin(struct small *w, const uint8_t *bytes, size_t n)
     bh_queues_refresh(&w->s->queues, w->now_ms);
     w->s->decisions.n = w->s->places.n = 0;
     w->s->stats.cycles++;
+    w->s->round++;
     w->s->victims.n = 0;
     w->s->reclaiming = true;
     w->s->steps_left = UINT64_MAX;
@@ -398,7 +399,7 @@ TEST(against_every_set_of_victims)
             const uint32_t had = score.found;
             ok = try_one(&w, line, &score);
             if (score.found == had)
-                w.s->lines.at[line].tried_at = w.s->stats.cycles;
+                w.s->lines.at[line].tried_at = w.s->round;
             bh_order_leaf(w.s, queue);
         }
         w.s->reclaiming = false;

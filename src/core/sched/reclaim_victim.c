@@ -44,6 +44,11 @@ static bool goes_before(const void *context, uint32_t x, uint32_t y)
     return a->since_ms != b->since_ms ? a->since_ms > b->since_ms : a->id > b->id;
 }
 
+bool bh_victim_before(const struct bh_sched *s, uint32_t a, uint32_t b)
+{
+    return goes_before(s, a, b);
+}
+
 static void gather(struct bh_sched *s, uint32_t queue)
 {
     struct bh_room *q = &s->rooms.at[queue];
@@ -64,7 +69,7 @@ static void gather(struct bh_sched *s, uint32_t queue)
 }
 
 /* The i-th victim of a queue, or BH_NONE. Sorted ones stand at the end, the first of them last. */
-static uint32_t victim_at(struct bh_sched *s, uint32_t queue, uint32_t i)
+uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i)
 {
     struct bh_room *q = &s->rooms.at[queue];
     if (q->victims_cycle != s->stats.cycles)
@@ -211,7 +216,7 @@ static void enter(struct bh_sched *s, uint32_t queue, bool open)
     struct bh_room *q = &s->rooms.at[queue];
     q->search = s->search;
     q->cursor[0] = q->cursor[1] = q->victims_cycle == s->stats.cycles ? q->n_went : 0;
-    q->open = open;
+    q->open = q->could = open;
     memset(&q->gone, 0, sizeof(q->gone));
     saturate(s, queue);
 }
@@ -221,7 +226,8 @@ void bh_search_open(struct bh_sched *s, struct bh_search *f)
     const struct bh_queue *all = s->queues.at.at;
     s->search++;
     f->at_elastic = 0;
-    f->at_hold = BH_NONE;
+    f->at_hold = f->walk = BH_NONE;
+    f->looked = 0;
     /* What is on the taker's own path need not have too much; only what is beside it. */
     enter(s, f->taker.queue, f->own);
     for (uint32_t i = f->taker.queue; i != f->scope; i = all[i].parent)
@@ -252,6 +258,23 @@ static bool is_open(const struct bh_sched *s, uint32_t queue)
 }
 
 /* Members above the minimum; those of a slice stay together. */
+static bool extra_may_go(const struct bh_sched *s, const struct bh_gang *g, const struct bh_owner *o)
+{
+    return g->state == BH_GANG_RUNS && o->extra && o->since_ms < s->now_ms &&
+           !s->shapes.at[g->shape].roles[o->role].slice;
+}
+
+bool bh_search_takes(const struct bh_sched *s, const struct bh_search *f, uint32_t job, uint32_t hold)
+{
+    const struct bh_gang *g = &s->gangs.at[job];
+    const struct bh_room *q = &s->rooms.at[g->queue];
+    if (q->search != s->search || !q->could || is_left_out(f, job, hold))
+        return false;
+    if (hold != BH_NONE)
+        return extra_may_go(s, g, &s->owners.at[hold]);
+    return may_go(s, g) && (g->queue != f->taker.queue || g->priority < f->priority);
+}
+
 static bool next_elastic(struct bh_sched *s, struct bh_search *f, uint32_t *ret_job, uint32_t *ret_hold)
 {
     for (; f->at_elastic < s->elastic.n; f->at_elastic++, f->at_hold = BH_NONE) {
@@ -264,8 +287,7 @@ static bool next_elastic(struct bh_sched *s, struct bh_search *f, uint32_t *ret_
              h = s->owners.at[h].next) {
             const struct bh_owner *o = &s->owners.at[h];
             f->at_hold = h;
-            if (!o->extra || o->since_ms >= s->now_ms || bh_shape_of(s, g)->roles[o->role].slice ||
-                is_left_out(f, job, h))
+            if (!extra_may_go(s, g, o) || is_left_out(f, job, h))
                 continue;
             *ret_job = job;
             *ret_hold = h;
@@ -366,7 +388,7 @@ static bool is_enough(const struct bh_sched *s, const struct bh_search *f, const
 static uint32_t look_on(struct bh_sched *s, const struct bh_search *f, uint32_t leaf, bool enough)
 {
     uint32_t *cursor = &s->rooms.at[leaf].cursor[!enough];
-    for (uint32_t job; (job = victim_at(s, leaf, *cursor)) != BH_NONE; ++*cursor) {
+    for (uint32_t job; (job = bh_victim_at(s, leaf, *cursor)) != BH_NONE; ++*cursor) {
         const struct bh_gang *g = bh_gang_at(s, job);
         if (leaf == f->taker.queue && g->priority >= f->priority)
             return BH_NONE;
@@ -381,9 +403,9 @@ static uint32_t look_on(struct bh_sched *s, const struct bh_search *f, uint32_t 
 static uint32_t first_of(struct bh_sched *s, uint32_t leaf)
 {
     struct bh_room *q = &s->rooms.at[leaf];
-    uint32_t job = victim_at(s, leaf, q->n_went);
+    uint32_t job = bh_victim_at(s, leaf, q->n_went);
     while (job != BH_NONE && s->gangs.at[job].state != BH_GANG_RUNS)
-        job = victim_at(s, leaf, ++q->n_went);
+        job = bh_victim_at(s, leaf, ++q->n_went);
     return job;
 }
 

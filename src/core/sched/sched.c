@@ -11,6 +11,7 @@ void bh_sched_config_init(struct bh_sched_config *c)
     c->score = BH_SCORE_BULKHEAD;
     c->grace_ms = 60000;
     c->victims_max = 8192;
+    c->reclaim_tries = 64;
     memset(c->model_class, BH_SCHED_NO_CLASS, sizeof(c->model_class));
 }
 
@@ -24,7 +25,7 @@ struct bh_sched *bh_sched_new(const struct bh_sched_config *c)
     s->pick = bh_pick_new(&s->shelf, s->score);
     s->free_gang = s->free_left = s->free_line = BH_NONE;
     s->queues_changed = true;
-    s->clock = 1;
+    s->clock = s->round = 1;
     return s;
 }
 

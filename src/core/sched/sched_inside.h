@@ -35,14 +35,21 @@ struct bh_room {
     uint32_t
         cursor[2]; /* victims looked at so far: those of whom one is enough for a member, and the others */
     bool open;     /* something below may go, and was not looked at yet */
+    bool could;    /* something below may go */
     struct bh_amount gone; /* released so far */
     uint64_t num, den;     /* its saturation with that gone */
 };
 
 /* Of a node: which GPUs could be had whole if all who could go went; at most these. */
 struct bh_prospect {
-    uint64_t cycle; /* when that was looked at */
+    uint64_t cycle;  /* when that was looked at */
+    uint64_t search; /* in which the node was looked at by itself */
     uint32_t gpus;
+};
+
+/* One who could go on a node that is looked at; as in bh_unit. */
+struct bh_here {
+    uint32_t job, hold;
 };
 
 /* Something a job was told to leave: a hold that is releasing, or room on a node that is another's already. */
@@ -134,7 +141,9 @@ struct bh_sched {
     BH_VEC(struct bh_charge) charges;
     BH_VEC(struct bh_victim) judged;
     BH_VEC(struct bh_prospect) prospects; /* by node */
+    BH_VEC(struct bh_here) here;
     uint64_t search;
+    uint64_t round; /* of trying lines for which nobody was found to go */
 };
 
 /* Vectors that are the state: freed, saved and loaded as they are. Lines are too, but for their heaps. */
@@ -174,7 +183,8 @@ struct bh_sched {
     BH_SCHED_VEC(unit_holds)  \
     BH_SCHED_VEC(charges)     \
     BH_SCHED_VEC(judged)      \
-    BH_SCHED_VEC(prospects)
+    BH_SCHED_VEC(prospects)   \
+    BH_SCHED_VEC(here)
 
 /* Make room for n without adding any. */
 #define bh_vec_room(v, want) \

@@ -32,7 +32,7 @@ struct scalars {
     uint64_t sampled_ms;
     bool sampled;
     uint32_t free_gang, free_left, free_line, n_parked;
-    uint64_t clock, now_ms, digest, search;
+    uint64_t clock, now_ms, digest, search, round;
     uint64_t gain[BH_MODELS_MAX + 1];
     struct bh_sched_stats stats;
 };
@@ -125,6 +125,7 @@ static void fill(const struct bh_sched *s, struct scalars *c)
     c->now_ms = s->now_ms;
     c->digest = s->digest;
     c->search = s->search;
+    c->round = s->round;
     memcpy(c->gain, s->gain, sizeof(c->gain));
     c->stats = s->stats;
 }
@@ -284,6 +285,7 @@ static void restore_jobs(struct bh_sched *s, const struct scalars *c, struct rea
     s->now_ms = c->now_ms;
     s->digest = c->digest;
     s->search = c->search;
+    s->round = c->round;
     memcpy(s->gain, c->gain, sizeof(s->gain));
     s->stats = c->stats;
     s->queues_changed = false;

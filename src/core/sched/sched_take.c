@@ -452,6 +452,7 @@ void bh_sched_room(struct bh_sched *s)
     bh_vec_room(&s->slices, s->shelf.domains.n);
     bh_vec_room(&s->victims, jobs);
     bh_vec_room(&s->units, units);
+    bh_vec_room(&s->here, units);
     bh_vec_room(&s->unit_places, holds);
     bh_vec_room(&s->unit_holds, holds);
     bh_vec_room(&s->lefts, holds);
