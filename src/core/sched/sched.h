@@ -34,8 +34,9 @@ struct bh_sched_config {
     uint64_t seed;                      /* BH_SCORE_RANDOM */
     uint8_t model_class[BH_MODELS_MAX]; /* of BH_RES_MODEL0 + class; BH_SCHED_NO_CLASS: not counted apart */
     uint64_t grace_ms;                  /* a broken gang is evicted whole after this */
-    uint32_t reclaim_tries;             /* lines tried in vain in one cycle, at most; the others in the next. 0: no bound */
-    uint32_t victims_max;               /* looked at for one job */
+    uint32_t
+        reclaim_tries;    /* lines tried in vain in one cycle, at most; the others in the next. 0: no bound */
+    uint32_t victims_max; /* looked at for one job */
 };
 void bh_sched_config_init(struct bh_sched_config *c);
 
