@@ -23,7 +23,7 @@ run: ## build, then judge the example policy and plan for it (no GPU needed)
 test: ## build with and without sanitizers, and run every test
 	@tools/setup test
 	@$(MAKE) --no-print-directory asan release tsan
-	@tools/run-tests $(ASAN) $(RELEASE) $(TSAN):threads
+	@tools/run-tests $(ASAN) $(RELEASE):check,cli,fuzz,rules,slurm,unit $(TSAN):threads
 
 bench: ## measure the checker and print the numbers
 	@tools/setup bench
