@@ -8,6 +8,7 @@
  */
 #include "simgpu/cuda/internal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -90,6 +91,16 @@ static void *keep(void *unused)
     return NULL;
 }
 
+/* The thread runs in this library: whoever unloads it must not take the ground away. (Not by a link flag: a program that is given this
+ * library as an auditor could then not start at all.) */
+static void stay_loaded(void)
+{
+    static const char here;
+    Dl_info info;
+    if (dladdr(&here, &info) && info.dli_fname)
+        (void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 /* A process that cannot have it cannot be suspended, and is none the worse. */
 void bh_cu_keeper_start(void)
 {
@@ -111,6 +122,7 @@ void bh_cu_keeper_start(void)
     if (made && pthread_attr_init(&how) == 0) {
         (void)pthread_attr_setdetachstate(&how, PTHREAD_CREATE_DETACHED);
         (void)pthread_attr_setstacksize(&how, STACK);
+        stay_loaded();
         made = pthread_create(&thread, &how, keep, NULL) == 0;
         (void)pthread_attr_destroy(&how);
     }
