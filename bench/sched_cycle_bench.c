@@ -4,7 +4,7 @@
  *
  *   fleet    100,000 GPUs in 12,500 nodes, 1,000 queues in four levels, 100,000 jobs running and 100,000
  *            pending: everything looked at for the first time, then cycles in which a hundred end and a hundred come;
- *            saved and loaded.
+ *            saved and loaded. Then "cannot be placed, because": the verdict on a hundred of those that wait.
  *   reclaim  KAI's shape: 500 x 8 GPUs full of 4,000 jobs of a queue that deserves nothing, 4,000 pending of one
  *            that deserves all of it. Exactly 4,000 must go. And one gang of 250 x 8, for which 2,000 must.
  *   gang     1,024 x 8 GPUs, eight in a rack each, on a fleet that is half in use; then one that cannot be placed.
@@ -13,14 +13,14 @@
  * machine. Exit status 1: a bound for a busy machine (three times that for an idle one) was passed, or an
  * answer was wrong.
  */
-#include "core/sched/sched.h"
+#include "core/sched/explain.h"
 
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <time.h>
 
-enum { NODES = 12500, JOBS = 100000, CHURN = 100, ROUNDS = 30 };
+enum { NODES = 12500, JOBS = 100000, CHURN = 100, ROUNDS = 30, VERDICTS = 100 };
 #define BUSY 3.0
 
 static int failed;
@@ -276,6 +276,37 @@ static void churn(struct bh_sched *s, uint64_t *next)
     report("... the slowest", took[ROUNDS - 1], 0);
 }
 
+/* Of each tier that was said, how often. */
+static void print_tiers(const uint32_t *said)
+{
+    printf("  (");
+    for (int i = 0, n = 0; i < BH_WAITS; i++)
+        if (said[i])
+            printf("%s%s %" PRIu32, n++ ? ", " : "", bh_wait_names[i], said[i]);
+    printf(")\n");
+}
+
+/* Of those that wait, drawn: why each does. */
+static void explain(const struct bh_sched *s, uint64_t now_ms)
+{
+    struct watch took[VERDICTS];
+    uint32_t said[BH_WAITS] = {0};
+    for (int i = 0; i < VERDICTS;) {
+        const struct bh_gang *g = bh_sched_slot(s, draw((uint32_t)bh_sched_slots(s)));
+        struct bh_verdict v;
+        if (g->state != BH_GANG_PENDING)
+            continue;
+        const struct watch w = start();
+        must(bh_explain(s, NULL, g->id, now_ms, &v) && v.tier != BH_WAIT_NOT);
+        took[i++] = stop(w);
+        said[v.tier]++;
+    }
+    qsort(took, VERDICTS, sizeof(*took), by_cpu);
+    report("\"cannot be placed, because\", median of 100", took[VERDICTS / 2], 1);
+    report("... the slowest", took[VERDICTS - 1], 1);
+    print_tiers(said);
+}
+
 static void keep(struct bh_sched **s)
 {
     struct bh_sched_bytes b;
@@ -285,7 +316,7 @@ static void keep(struct bh_sched **s)
     report("save", stop(w), 0);
     w = start();
     must(bh_sched_load(b.at, b.n, &again, NULL) == 0);
-    report("load", stop(w), 500);
+    report("restart: load what was saved", stop(w), 500);
     printf("  (%.1f MB)\n", (double)b.n / 1e6);
     free(b.at);
     bh_sched_free(*s);
@@ -329,6 +360,7 @@ static void bench_fleet(void)
     decide(s, 100001, &took);
     report("the first cycle after loading", took, 250);
     churn(s, &next);
+    explain(s, 300000);
     bh_sched_free(s);
 }
 
@@ -410,6 +442,10 @@ static void bench_gang(void)
     report("250 x 8 in one block cannot be placed", took, 1);
     must(decide(s, 5, &took) == 0);
     report("... asked again", took, 1);
+    struct bh_verdict v;
+    const struct watch w = start();
+    must(bh_explain(s, NULL, 30000, 5, &v) && v.tier == BH_WAIT_EXCEEDS);
+    report("... why, with numbers and holders", stop(w), 1);
     bh_sched_free(s);
 }
 

@@ -8,10 +8,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "cli/adopt.h"
+#include "launch/adopt.h"
 #include "cli/cap.h"
 #include "cli/cli.h"
-#include "cli/warden.h"
+#include "launch/warden.h"
 #include "host/profile.h"
 #include "wire/lease.h"
 

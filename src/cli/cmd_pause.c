@@ -9,9 +9,9 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "cli/child.h"
+#include "launch/child.h"
 #include "cli/cli.h"
-#include "cli/governor.h"
+#include "launch/governor.h"
 #include "gpu/checkpoint.h"
 #include "wire/fds.h"
 

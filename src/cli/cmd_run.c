@@ -9,9 +9,9 @@
 #include "base/units.h"
 #include "cli/cap.h"
 #include "cli/cli.h"
-#include "cli/launch.h"
+#include "launch/launch.h"
 #include "cli/share.h"
-#include "cli/warden.h"
+#include "launch/warden.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/governor.h"
+#include "launch/governor.h"
 #include "cli/share.h"
 
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "wire/oci_json.h"
+#include "base/json_read.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 enum { NAME_MAX_BYTES = 32, CHUNK = 16384 };
 
 struct parse {
-    struct bh_oci_json json;
+    struct bh_json_reader json;
     struct bh_oci_state *ret;
     size_t n_fds;
     bool has_listener;
@@ -29,7 +29,7 @@ struct parse {
 static void read_pid(struct parse *p, uint32_t *ret)
 {
     uint64_t v = 0;
-    if (!bh_oci_json_u64(&p->json, &v))
+    if (!bh_json_read_u64(&p->json, &v))
         return;
     if (v > INT32_MAX)
         p->wrong = "a pid is too large";
@@ -39,9 +39,9 @@ static void read_pid(struct parse *p, uint32_t *ret)
 static void read_fds(struct parse *p)
 {
     char name[NAME_MAX_BYTES];
-    if (!bh_oci_json_open(&p->json, '['))
+    if (!bh_json_read_open(&p->json, '['))
         return;
-    while (bh_oci_json_item(&p->json) && bh_oci_json_str(&p->json, name, sizeof(name))) {
+    while (bh_json_read_item(&p->json) && bh_json_read_str(&p->json, name, sizeof(name))) {
         p->n_fds++;
         p->has_listener = p->has_listener || bh_str_eq(name, "seccompFd");
     }
@@ -57,15 +57,15 @@ static void read_init_pid(struct parse *p)
 }
 static void read_metadata(struct parse *p)
 {
-    (void)bh_oci_json_str(&p->json, p->ret->metadata, sizeof(p->ret->metadata));
+    (void)bh_json_read_str(&p->json, p->ret->metadata, sizeof(p->ret->metadata));
 }
 static void read_id(struct parse *p)
 {
-    (void)bh_oci_json_str(&p->json, p->ret->id, sizeof(p->ret->id));
+    (void)bh_json_read_str(&p->json, p->ret->id, sizeof(p->ret->id));
 }
 static void read_status(struct parse *p)
 {
-    (void)bh_oci_json_str(&p->json, p->ret->status, sizeof(p->ret->status));
+    (void)bh_json_read_str(&p->json, p->ret->status, sizeof(p->ret->status));
 }
 static void read_state(struct parse *p);
 
@@ -90,14 +90,14 @@ static void read_members(struct parse *p, const struct member *known, size_t n)
 {
     char key[NAME_MAX_BYTES];
     unsigned seen = 0;
-    if (!bh_oci_json_open(&p->json, '{'))
+    if (!bh_json_read_open(&p->json, '{'))
         return;
-    while (bh_oci_json_member(&p->json, key, sizeof(key))) {
+    while (bh_json_read_member(&p->json, key, sizeof(key))) {
         size_t i = 0;
         while (i < n && !bh_str_eq(known[i].key, key))
             i++;
         if (i == n) {
-            (void)bh_oci_json_skip(&p->json);
+            (void)bh_json_read_skip(&p->json);
             continue;
         }
         if (seen & 1u << i)
@@ -119,9 +119,9 @@ int bh_oci_parse(const char *text, size_t n, struct bh_oci_state *ret, struct bh
 {
     struct parse p = {.ret = ret};
     *ret = (struct bh_oci_state){0};
-    bh_oci_json_init(&p.json, text, n);
+    bh_json_read_init(&p.json, text, n);
     read_members(&p, of_message, BH_COUNT_OF(of_message));
-    if (!bh_oci_json_end(&p.json))
+    if (!bh_json_read_end(&p.json))
         return bh_fail(err, p.json.is_short ? BH_BUSY : BH_INVALID,
                        "the message is no JSON that is understood: %s", p.json.wrong);
     if (p.wrong)

@@ -5,12 +5,12 @@
  * It belongs to nobody's session: it outlives whoever started it, and ends by itself when it has nobody left to govern. One
  * that does not start says why on its standard error, and one that serves closes that.
  */
-#include "cli/governor.h"
+#include "launch/governor.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "cli/warden.h"
+#include "launch/warden.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
 

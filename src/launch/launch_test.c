@@ -4,12 +4,12 @@
  *
  * BH_TEST_WARDEN says how the stand-in behaves. The real one, and the terminal, are in tests/gate/run.py.
  */
-#include "cli/launch.h"
+#include "launch/launch.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/test.h"
-#include "cli/warden.h"
+#include "launch/warden.h"
 #include "wire/fds.h"
 
 #include <errno.h>

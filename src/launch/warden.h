@@ -5,11 +5,11 @@
  *
  * It outlives this process: nothing here ends it but bh_warden_kill, and its lease.
  */
-#ifndef BH_CLI_WARDEN_H
-#define BH_CLI_WARDEN_H
+#ifndef BH_LAUNCH_WARDEN_H
+#define BH_LAUNCH_WARDEN_H
 
 #include "base/err.h"
-#include "cli/child.h"
+#include "launch/child.h"
 #include "wire/lease.h"
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@
 int bh_warden_rights(const char *verb, struct bh_err *err) BH_MUST_USE;
 /* Its program: in the build folder or where it is installed, seen from this program. */
 int bh_warden_find(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
-/* The governor's program (cli/governor.h), found in the same way. */
+/* The governor's program (launch/governor.h), found in the same way. */
 int bh_governor_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 /* An empty journal for a new lease. */
 int bh_warden_journal(int *ret_fd, struct bh_err *err) BH_MUST_USE;

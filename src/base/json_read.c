@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_json.c - a strict reader of JSON (RFC 8259) for messages from outside. */
-#include "wire/oci_json.h"
+/* json_read.c - a strict reader of JSON (RFC 8259) for messages from outside. */
+#include "base/json_read.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 
 #include <string.h>
 
-static bool fail(struct bh_oci_json *r, const char *wrong)
+static bool fail(struct bh_json_reader *r, const char *wrong)
 {
     if (!r->wrong)
         r->wrong = wrong;
@@ -15,26 +15,26 @@ static bool fail(struct bh_oci_json *r, const char *wrong)
     return false;
 }
 
-static bool ran_out(struct bh_oci_json *r)
+static bool ran_out(struct bh_json_reader *r)
 {
     if (!r->wrong)
         r->is_short = true;
     return fail(r, "it ends in the middle");
 }
 
-void bh_oci_json_init(struct bh_oci_json *r, const char *text, size_t n)
+void bh_json_read_init(struct bh_json_reader *r, const char *text, size_t n)
 {
-    *r = (struct bh_oci_json){.start = text, .at = text, .end = text + n};
+    *r = (struct bh_json_reader){.start = text, .at = text, .end = text + n};
 }
 
-static void blanks(struct bh_oci_json *r)
+static void blanks(struct bh_json_reader *r)
 {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
         r->at++;
 }
 
 /* The next byte that is not blank, not taken; 0: there is none. */
-static char next(struct bh_oci_json *r)
+static char next(struct bh_json_reader *r)
 {
     if (r->wrong)
         return '\0';
@@ -48,20 +48,20 @@ static char next(struct bh_oci_json *r)
     return r->wrong ? '\0' : *r->at;
 }
 
-char bh_oci_json_peek(struct bh_oci_json *r)
+char bh_json_read_peek(struct bh_json_reader *r)
 {
     const char c = next(r);
     return c == '-' || bh_is_digit(c) ? '0' : c;
 }
 
-bool bh_oci_json_open(struct bh_oci_json *r, char bracket)
+bool bh_json_read_open(struct bh_json_reader *r, char bracket)
 {
     const char c = next(r);
     if (!c)
         return false;
     if (c != bracket)
         return fail(r, bracket == '{' ? "an object was expected" : "a list was expected");
-    if (r->depth == BH_OCI_JSON_DEPTH_MAX)
+    if (r->depth == BH_JSON_READ_DEPTH_MAX)
         return fail(r, "it is nested too deep");
     r->at++;
     r->depth++;
@@ -70,7 +70,7 @@ bool bh_oci_json_open(struct bh_oci_json *r, char bracket)
 }
 
 /* Steps over the comma before the next element, or out through the closing bracket. */
-static bool more(struct bh_oci_json *r, char closing)
+static bool more(struct bh_json_reader *r, char closing)
 {
     const char c = next(r);
     if (!c)
@@ -90,7 +90,7 @@ static bool more(struct bh_oci_json *r, char closing)
     return next(r) != '\0';
 }
 
-bool bh_oci_json_item(struct bh_oci_json *r)
+bool bh_json_read_item(struct bh_json_reader *r)
 {
     return more(r, ']');
 }
@@ -103,7 +103,7 @@ struct text {
     bool cut; /* a longer one is cut rather than wrong */
 };
 
-static bool put(struct bh_oci_json *r, struct text *t, const char *bytes, size_t n)
+static bool put(struct bh_json_reader *r, struct text *t, const char *bytes, size_t n)
 {
     if (!t->at)
         return true;
@@ -116,7 +116,7 @@ static bool put(struct bh_oci_json *r, struct text *t, const char *bytes, size_t
     return true;
 }
 
-static bool put_point(struct bh_oci_json *r, struct text *t, uint32_t c)
+static bool put_point(struct bh_json_reader *r, struct text *t, uint32_t c)
 {
     char u[4];
     if (c == 0)
@@ -143,7 +143,7 @@ static bool put_point(struct bh_oci_json *r, struct text *t, uint32_t c)
     return put(r, t, u, 4);
 }
 
-static bool hex4(struct bh_oci_json *r, uint32_t *ret)
+static bool hex4(struct bh_json_reader *r, uint32_t *ret)
 {
     *ret = 0;
     for (int i = 0; i < 4; i++, r->at++) {
@@ -158,7 +158,7 @@ static bool hex4(struct bh_oci_json *r, uint32_t *ret)
 }
 
 /* Behind a `\u`; two of them for what is past the first plane. */
-static bool escaped_point(struct bh_oci_json *r, struct text *t)
+static bool escaped_point(struct bh_json_reader *r, struct text *t)
 {
     uint32_t c, low;
     if (!hex4(r, &c))
@@ -180,7 +180,7 @@ static bool escaped_point(struct bh_oci_json *r, struct text *t)
     return put_point(r, t, 0x10000 + ((c - 0xd800) << 10 | (low - 0xdc00)));
 }
 
-static bool escape(struct bh_oci_json *r, struct text *t)
+static bool escape(struct bh_json_reader *r, struct text *t)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (r->at == r->end)
@@ -192,7 +192,7 @@ static bool escape(struct bh_oci_json *r, struct text *t)
     return at ? put(r, t, &to[at - from], 1) : fail(r, "an escape that is none");
 }
 
-static bool string(struct bh_oci_json *r, struct text *t)
+static bool string(struct bh_json_reader *r, struct text *t)
 {
     const char c = next(r);
     if (!c)
@@ -215,13 +215,13 @@ static bool string(struct bh_oci_json *r, struct text *t)
     return ran_out(r);
 }
 
-bool bh_oci_json_str(struct bh_oci_json *r, char *buf, size_t size)
+bool bh_json_read_str(struct bh_json_reader *r, char *buf, size_t size)
 {
     struct text t = {.at = buf, .size = size};
     return string(r, &t);
 }
 
-bool bh_oci_json_member(struct bh_oci_json *r, char *key, size_t size)
+bool bh_json_read_member(struct bh_json_reader *r, char *key, size_t size)
 {
     struct text t = {.at = key, .size = size, .cut = true};
     if (!more(r, '}') || !string(r, &t))
@@ -237,7 +237,7 @@ bool bh_oci_json_member(struct bh_oci_json *r, char *key, size_t size)
 
 /* ---- the other values ---- */
 
-static bool digits(struct bh_oci_json *r)
+static bool digits(struct bh_json_reader *r)
 {
     const char *first = r->at;
     while (r->at < r->end && bh_is_digit(*r->at))
@@ -247,7 +247,7 @@ static bool digits(struct bh_oci_json *r)
     return r->at > first || fail(r, "a number was expected");
 }
 
-bool bh_oci_json_u64(struct bh_oci_json *r, uint64_t *ret)
+bool bh_json_read_u64(struct bh_json_reader *r, uint64_t *ret)
 {
     if (!next(r))
         return false;
@@ -263,7 +263,7 @@ bool bh_oci_json_u64(struct bh_oci_json *r, uint64_t *ret)
     return true;
 }
 
-static bool skip_number(struct bh_oci_json *r)
+static bool skip_number(struct bh_json_reader *r)
 {
     if (*r->at == '-')
         r->at++;
@@ -285,7 +285,7 @@ static bool skip_number(struct bh_oci_json *r)
     return digits(r);
 }
 
-static bool skip_word(struct bh_oci_json *r)
+static bool skip_word(struct bh_json_reader *r)
 {
     static const char *const words[] = {"true", "false", "null"};
     const size_t left = (size_t)(r->end - r->at);
@@ -302,16 +302,16 @@ static bool skip_word(struct bh_oci_json *r)
 }
 
 /* One value, or the beginning of an object or list. */
-static bool skip_one(struct bh_oci_json *r)
+static bool skip_one(struct bh_json_reader *r)
 {
     struct text none = {.at = NULL};
-    switch (bh_oci_json_peek(r)) {
+    switch (bh_json_read_peek(r)) {
     case '\0':
         return false;
     case '{':
-        return bh_oci_json_open(r, '{');
+        return bh_json_read_open(r, '{');
     case '[':
-        return bh_oci_json_open(r, '[');
+        return bh_json_read_open(r, '[');
     case '"':
         return string(r, &none);
     case '0':
@@ -322,12 +322,12 @@ static bool skip_one(struct bh_oci_json *r)
 }
 
 /* Not recursive: what comes from outside must not decide how deep the stack goes. */
-bool bh_oci_json_skip(struct bh_oci_json *r)
+bool bh_json_read_skip(struct bh_json_reader *r)
 {
-    char kind[BH_OCI_JSON_DEPTH_MAX + 1] = {0};
+    char kind[BH_JSON_READ_DEPTH_MAX + 1] = {0};
     const unsigned outside = r->depth;
     for (;;) {
-        const char c = bh_oci_json_peek(r);
+        const char c = bh_json_read_peek(r);
         if (!skip_one(r))
             return false;
         if (r->depth > outside && (c == '{' || c == '['))
@@ -336,7 +336,7 @@ bool bh_oci_json_skip(struct bh_oci_json *r)
         for (;;) {
             if (r->depth == outside)
                 return true;
-            if (kind[r->depth] == '{' ? bh_oci_json_member(r, NULL, 0) : bh_oci_json_item(r))
+            if (kind[r->depth] == '{' ? bh_json_read_member(r, NULL, 0) : bh_json_read_item(r))
                 break;
             if (r->wrong)
                 return false;
@@ -344,7 +344,7 @@ bool bh_oci_json_skip(struct bh_oci_json *r)
     }
 }
 
-bool bh_oci_json_end(struct bh_oci_json *r)
+bool bh_json_read_end(struct bh_json_reader *r)
 {
     blanks(r);
     if (!r->wrong && r->at < r->end)

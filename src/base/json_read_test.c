@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oci_json_test.c - what is JSON, what is not, and what is not over yet. */
-#include "wire/oci_json.h"
+/* json_read_test.c - what is JSON, what is not, and what is not over yet. */
+#include "base/json_read.h"
 
 #include "base/mem.h"
 #include "base/test.h"
@@ -10,9 +10,9 @@
 /* The whole text as one value: 'y' right, 's' too short, 'n' wrong. */
 static char verdict(const char *text)
 {
-    struct bh_oci_json r;
-    bh_oci_json_init(&r, text, strlen(text));
-    if (bh_oci_json_skip(&r) && bh_oci_json_end(&r))
+    struct bh_json_reader r;
+    bh_json_read_init(&r, text, strlen(text));
+    if (bh_json_read_skip(&r) && bh_json_read_end(&r))
         return 'y';
     return r.is_short ? 's' : 'n';
 }
@@ -80,69 +80,69 @@ TEST(values)
 TEST(depth_has_an_end)
 {
     char text[256] = "";
-    memset(text, '[', BH_OCI_JSON_DEPTH_MAX);
-    memset(text + BH_OCI_JSON_DEPTH_MAX, ']', BH_OCI_JSON_DEPTH_MAX);
+    memset(text, '[', BH_JSON_READ_DEPTH_MAX);
+    memset(text + BH_JSON_READ_DEPTH_MAX, ']', BH_JSON_READ_DEPTH_MAX);
     CHECK_EQ(verdict(text), 'y');
-    memset(text, '[', BH_OCI_JSON_DEPTH_MAX + 1);
+    memset(text, '[', BH_JSON_READ_DEPTH_MAX + 1);
     CHECK_EQ(verdict(text), 'n');
 }
 
 TEST(a_nul_is_no_blank)
 {
-    struct bh_oci_json r;
-    bh_oci_json_init(&r, "[\0]", 3);
-    CHECK(!bh_oci_json_skip(&r) && r.wrong && !r.is_short);
-    bh_oci_json_init(&r, "\"a\0b\"", 5);
-    CHECK(!bh_oci_json_skip(&r) && r.wrong && !r.is_short);
+    struct bh_json_reader r;
+    bh_json_read_init(&r, "[\0]", 3);
+    CHECK(!bh_json_read_skip(&r) && r.wrong && !r.is_short);
+    bh_json_read_init(&r, "\"a\0b\"", 5);
+    CHECK(!bh_json_read_skip(&r) && r.wrong && !r.is_short);
     char buf[8];
-    bh_oci_json_init(&r, "\"a\\u0000b\"", 10);
-    CHECK(!bh_oci_json_str(&r, buf, sizeof(buf)) && r.wrong);
+    bh_json_read_init(&r, "\"a\\u0000b\"", 10);
+    CHECK(!bh_json_read_str(&r, buf, sizeof(buf)) && r.wrong);
 }
 
 TEST(strings_and_numbers)
 {
-    struct bh_oci_json r;
+    struct bh_json_reader r;
     char buf[8], key[4];
     uint64_t v = 1;
     const char *text = "{\"a\": \"\\u00e4\\u20ac\", \"long key\": 18446744073709551615, \"s\": \"1234567\"}";
-    bh_oci_json_init(&r, text, strlen(text));
-    CHECK(bh_oci_json_open(&r, '{'));
-    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
+    bh_json_read_init(&r, text, strlen(text));
+    CHECK(bh_json_read_open(&r, '{'));
+    CHECK(bh_json_read_member(&r, key, sizeof(key)));
     CHECK_STR(key, "a");
-    CHECK_EQ(bh_oci_json_peek(&r), '"');
-    CHECK(bh_oci_json_str(&r, buf, sizeof(buf)));
+    CHECK_EQ(bh_json_read_peek(&r), '"');
+    CHECK(bh_json_read_str(&r, buf, sizeof(buf)));
     CHECK_STR(buf, "\xc3\xa4\xe2\x82\xac");
-    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
+    CHECK(bh_json_read_member(&r, key, sizeof(key)));
     CHECK_STR(key, "lon"); /* cut */
-    CHECK(bh_oci_json_u64(&r, &v) && v == UINT64_MAX);
-    CHECK(bh_oci_json_member(&r, key, sizeof(key)));
-    CHECK(bh_oci_json_str(&r, buf, sizeof(buf)));
+    CHECK(bh_json_read_u64(&r, &v) && v == UINT64_MAX);
+    CHECK(bh_json_read_member(&r, key, sizeof(key)));
+    CHECK(bh_json_read_str(&r, buf, sizeof(buf)));
     CHECK_STR(buf, "1234567");
-    CHECK(!bh_oci_json_member(&r, key, sizeof(key)));
-    CHECK(bh_oci_json_end(&r));
+    CHECK(!bh_json_read_member(&r, key, sizeof(key)));
+    CHECK(bh_json_read_end(&r));
     static const char *const wrong[] = {
         "[18446744073709551616]", "[-1]", "[1.0]", "[1e3]", "[00]", "[\"1\"]"};
     for (size_t i = 0; i < BH_COUNT_OF(wrong); i++) {
-        bh_oci_json_init(&r, wrong[i], strlen(wrong[i]));
-        CHECK(bh_oci_json_open(&r, '[') && bh_oci_json_item(&r));
-        CHECK(!bh_oci_json_u64(&r, &v) && r.wrong && !r.is_short);
+        bh_json_read_init(&r, wrong[i], strlen(wrong[i]));
+        CHECK(bh_json_read_open(&r, '[') && bh_json_read_item(&r));
+        CHECK(!bh_json_read_u64(&r, &v) && r.wrong && !r.is_short);
     }
-    bh_oci_json_init(&r, "\"12345678\"", 10);
-    CHECK(!bh_oci_json_str(&r, buf, sizeof(buf)) && r.wrong && !r.is_short);
+    bh_json_read_init(&r, "\"12345678\"", 10);
+    CHECK(!bh_json_read_str(&r, buf, sizeof(buf)) && r.wrong && !r.is_short);
 }
 
 TEST(after_the_first_mistake_nothing_is_read)
 {
-    struct bh_oci_json r;
+    struct bh_json_reader r;
     char key[8];
     uint64_t v;
-    bh_oci_json_init(&r, "{\"a\" 1, \"b\": 2}", 15);
-    CHECK(bh_oci_json_open(&r, '{'));
-    CHECK(!bh_oci_json_member(&r, key, sizeof(key)));
+    bh_json_read_init(&r, "{\"a\" 1, \"b\": 2}", 15);
+    CHECK(bh_json_read_open(&r, '{'));
+    CHECK(!bh_json_read_member(&r, key, sizeof(key)));
     CHECK_STR(r.wrong, "a colon was expected");
-    CHECK(!bh_oci_json_member(&r, key, sizeof(key)) && !bh_oci_json_u64(&r, &v) && !bh_oci_json_item(&r));
-    CHECK(!bh_oci_json_open(&r, '[') && !bh_oci_json_skip(&r) && !bh_oci_json_end(&r));
-    CHECK_EQ(bh_oci_json_peek(&r), 0);
+    CHECK(!bh_json_read_member(&r, key, sizeof(key)) && !bh_json_read_u64(&r, &v) && !bh_json_read_item(&r));
+    CHECK(!bh_json_read_open(&r, '[') && !bh_json_read_skip(&r) && !bh_json_read_end(&r));
+    CHECK_EQ(bh_json_read_peek(&r), 0);
     CHECK_STR(r.wrong, "a colon was expected");
 }
 

@@ -7,8 +7,8 @@
  * (exec) comes with a listener of its own; the container's one ledger does not cover it, so it gets a warden that
  * grants it nothing.
  */
-#ifndef BH_CLI_ADOPT_H
-#define BH_CLI_ADOPT_H
+#ifndef BH_LAUNCH_ADOPT_H
+#define BH_LAUNCH_ADOPT_H
 
 #include "base/err.h"
 

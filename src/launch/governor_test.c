@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/governor.h"
+#include "launch/governor.h"
 
 #include "base/mem.h"
 #include "base/test.h"

@@ -6,13 +6,13 @@
  * does not wait for an answer; the container's first call for GPU memory waits in the kernel until the warden is there.
  * A duplicate of what a warden was given is kept, so that one that was killed is followed by another.
  */
-#include "cli/adopt.h"
+#include "launch/adopt.h"
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "cli/adopt_socket.h"
-#include "cli/warden.h"
+#include "launch/adopt_socket.h"
+#include "launch/warden.h"
 #include "host/limits.h"
 #include "host/profile.h"
 #include "wire/oci.h"

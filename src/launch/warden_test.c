@@ -3,7 +3,7 @@
  * warden_test.c - this program as its own warden: under the name bulkhead-warden it plays one, and what it plays is the
  * cap it was given.
  */
-#include "cli/warden.h"
+#include "launch/warden.h"
 
 #include "base/mem.h"
 #include "base/test.h"

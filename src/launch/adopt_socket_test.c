@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adopt_socket_test.c - who gets the place, who may send, and which process is believed to be one. */
-#include "cli/adopt_socket.h"
+#include "launch/adopt_socket.h"
 
 #include "base/mem.h"
 #include "base/test.h"

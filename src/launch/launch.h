@@ -7,8 +7,8 @@
  * it: signals go through, a stop is a stop, and the end is the command's own. When this process is killed, so is the
  * command: by the kernel, or where that has forgotten it (the command changed its user), by the warden.
  */
-#ifndef BH_CLI_LAUNCH_H
-#define BH_CLI_LAUNCH_H
+#ifndef BH_LAUNCH_LAUNCH_H
+#define BH_LAUNCH_LAUNCH_H
 
 #include "base/err.h"
 #include "wire/lease.h"

@@ -2,8 +2,8 @@
 /*
  * adopt_socket.h - the socket that container runtimes send listeners to, and whom to believe about them.
  */
-#ifndef BH_CLI_ADOPT_SOCKET_H
-#define BH_CLI_ADOPT_SOCKET_H
+#ifndef BH_LAUNCH_ADOPT_SOCKET_H
+#define BH_LAUNCH_ADOPT_SOCKET_H
 
 #include "base/err.h"
 

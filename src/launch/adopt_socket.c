@@ -6,7 +6,7 @@
  * folder is locked while the socket is made: of two that start at the same moment on what a third left, one must not remove
  * what the other has just made.
  */
-#include "cli/adopt_socket.h"
+#include "launch/adopt_socket.h"
 
 #include "base/mem.h"
 #include "base/str.h"

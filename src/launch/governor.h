@@ -2,11 +2,11 @@
 /*
  * governor.h - the governor of this machine's cards as others reach it (wire/govern.h): one is started where nobody listens.
  */
-#ifndef BH_CLI_GOVERNOR_H
-#define BH_CLI_GOVERNOR_H
+#ifndef BH_LAUNCH_GOVERNOR_H
+#define BH_LAUNCH_GOVERNOR_H
 
 #include "base/err.h"
-#include "cli/child.h"
+#include "launch/child.h"
 #include "wire/govern.h"
 
 #include <stddef.h>

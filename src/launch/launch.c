@@ -14,12 +14,12 @@
  * it is sent on, as is what somebody sends to this process. (What somebody sends to the whole group reaches the command
  * twice.)
  */
-#include "cli/launch.h"
+#include "launch/launch.h"
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/governor.h"
-#include "cli/warden.h"
+#include "launch/governor.h"
+#include "launch/warden.h"
 #include "host/filter.h"
 #include "wire/fds.h"
 

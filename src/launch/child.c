@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* child.c - forks with one end of a connection each. */
-#include "cli/child.h"
+#include "launch/child.h"
 
 #include "wire/fds.h"
 #include "wire/lease.h"

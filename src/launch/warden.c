@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* warden.c - starts a bulkhead-warden with its end of a connection, and hears what it says. */
-#include "cli/warden.h"
+#include "launch/warden.h"
 
 #include "base/mem.h"
 #include "wire/fds.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* child.h - a child of this process at the other end of a connection, and the answer it gives (wire/lease.h). */
-#ifndef BH_CLI_CHILD_H
-#define BH_CLI_CHILD_H
+#ifndef BH_LAUNCH_CHILD_H
+#define BH_LAUNCH_CHILD_H
 
 #include "base/err.h"
 
