@@ -12,6 +12,7 @@
  *         bandwidth   a copy of 1 GiB on the card
  *         pcie        a copy of 64 MiB from the host and back
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
+ *         tiny        the same on an eighth of the processors: there is room for it beside others
  *         idle        a context and nothing else
  *         check       kernels of UNIT_US whose results are compared with the first ones, bit by bit
  *
@@ -29,25 +30,25 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALLS(X)                                                                           \
-    X(cuInit)                                                                              \
-    X(cuDeviceGet)                                                                         \
-    X(cuDeviceGetAttribute)                                                                \
-    X(cuDevicePrimaryCtxRetain)                                                            \
-    X(cuCtxSetCurrent)                                                                     \
-    X(cuCtxSynchronize)                                                                    \
-    X(cuStreamCreate)                                                                      \
-    X(cuStreamSynchronize)                                                                 \
-    X(cuStreamBeginCapture_v2)                                                             \
-    X(cuStreamEndCapture)                                                                  \
-    X(cuGraphInstantiateWithFlags)                                                         \
-    X(cuGraphLaunch)                                                                       \
-    X(cuMemAlloc_v2)                                                                       \
-    X(cuMemHostAlloc)                                                                      \
-    X(cuMemcpyDtoD_v2)                                                                     \
-    X(cuMemcpyDtoH_v2)                                                                     \
-    X(cuMemcpyDtoHAsync_v2) X(cuMemcpyHtoDAsync_v2) X(cuMemcpyHtoD_v2) X(cuModuleLoadData) \
-        X(cuModuleGetFunction) X(cuLaunchKernel)
+#define CALLS(X)                   \
+    X(cuInit)                      \
+    X(cuDeviceGet)                 \
+    X(cuDeviceGetAttribute)        \
+    X(cuDevicePrimaryCtxRetain)    \
+    X(cuCtxSetCurrent)             \
+    X(cuCtxSynchronize)            \
+    X(cuStreamCreate)              \
+    X(cuStreamSynchronize)         \
+    X(cuStreamBeginCapture_v2)     \
+    X(cuStreamEndCapture)          \
+    X(cuGraphInstantiateWithFlags) \
+    X(cuGraphLaunch)               \
+    X(cuMemAlloc_v2)               \
+    X(cuMemHostAlloc)              \
+    X(cuMemcpyDtoD_v2)             \
+    X(cuMemcpyDtoH_v2)             \
+    X(cuMemcpyDtoHAsync_v2)        \
+    X(cuMemcpyHtoDAsync_v2) X(cuMemcpyHtoD_v2) X(cuModuleLoadData) X(cuModuleGetFunction) X(cuLaunchKernel)
 
 static struct {
 #define MEMBER(name) __typeof__(name) *name;
@@ -116,7 +117,14 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
 }
 
-static void context(bool lean)
+/* How wide its kernels are: blocks on every processor, and what a round takes then. */
+static const struct width {
+    const char *kind; /* NULL: every other */
+    unsigned blocks, round_ns;
+} widths[] = {
+    {"lean", SMS, LEAN_ROUND_NS}, {"tiny", SMS / 8, LEAN_ROUND_NS}, {NULL, SMS *BLOCKS_PER_SM, ROUND_NS}};
+
+static void context(const char *kind)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW);
     CUdevice device;
@@ -139,8 +147,11 @@ static void context(bool lean)
     MUST(cuModuleLoadData, &module, ptx);
     MUST(cuModuleGetFunction, &run.work, module, "work");
     MUST(cuModuleGetFunction, &run.forever, module, "forever");
-    run.blocks = SMS * (lean ? 1 : BLOCKS_PER_SM);
-    run.round_ns = lean ? LEAN_ROUND_NS : ROUND_NS;
+    const struct width *w = widths;
+    while (w->kind && strcmp(w->kind, kind) != 0)
+        w++;
+    run.blocks = w->blocks;
+    run.round_ns = w->round_ns;
     MUST(cuMemAlloc_v2, &run.out, (size_t)run.blocks * THREADS * 4);
 }
 
@@ -307,7 +318,7 @@ static int work(const char *kind, unsigned unit_us)
         copies((size_t)1024 * MIB, false);
     else if (strcmp(kind, "pcie") == 0)
         copies((size_t)64 * MIB, true);
-    else if (strcmp(kind, "small") == 0)
+    else if (strcmp(kind, "small") == 0 || strcmp(kind, "tiny") == 0)
         small();
     else if (strcmp(kind, "check") == 0)
         return check(unit_us);
@@ -324,7 +335,7 @@ int main(int argc, char **argv)
     char byte;
     if (argc < 3 || argc > 4)
         return 2;
-    context(strcmp(argv[1], "lean") == 0);
+    context(argv[1]);
     launch(50); /* what is made at the first launch is made */
     wait_for_all();
     printf("ready\n");

@@ -61,7 +61,7 @@ def judge(table, name, expected, got, want_sum, seconds, points, **raw):
 
 def shares(table, tools):
     table.begin('shares')
-    seconds = 6 if tools.short else 8
+    seconds = 7 if tools.short else 9
     for name, weights, kinds, unit, repeats in CELLS:
         if not wanted(tools, name):
             continue
@@ -154,11 +154,11 @@ def timeline(table, tools):
     began = time.monotonic()
     for name, weight, at, last in plan:
         while time.monotonic() - began < at:
-            said.append((time.monotonic() - began, {n: (r['target_permille'], r['delivered_permille']) for n, r in rows(tools).items()}))
+            said.append((time.monotonic() - began, {n: (r['targetPermille'], r['deliveredPermille']) for n, r in rows(tools).items()}))
             time.sleep(0.2)
         running[name][0].go()
     while time.monotonic() - began < 30:
-        said.append((time.monotonic() - began, {n: (r['target_permille'], r['delivered_permille']) for n, r in rows(tools).items()}))
+        said.append((time.monotonic() - began, {n: (r['targetPermille'], r['deliveredPermille']) for n, r in rows(tools).items()}))
         time.sleep(0.2)
     rate = solo(tools, 'long', 2000)['rate']
     series = {}
@@ -168,8 +168,8 @@ def timeline(table, tools):
     table.row('tenants come and go', f'{sum(map(len, series.values()))} points', series=series, said=said)
 
 
-def latency_case(tools, seconds, n, how_small, how_rest, env=None, kind='long'):
-    ts = [Tenant(tools, 'small', seconds, how_small, None, 'small', env)]
+def latency_case(tools, seconds, n, how_small, how_rest, env=None, kind='long', small='small'):
+    ts = [Tenant(tools, small, seconds, how_small, None, 'small', env)]
     ts += [Tenant(tools, kind, seconds, how_rest, None, f'b{i}', env) for i in range(n)]
     together(tools, ts)
     rate = solo(tools, kind)['rate']
@@ -204,8 +204,29 @@ def latency(table, tools):
                       f'p50 {p50:.0f} us, p99 {p99:.0f} us = x{p99 / base:.2f}; best effort keeps {100 * kept:.1f} %',
                       f'p99 at most x{bound:g}' + (', 90 % kept' if keeps else '') if ok is not None else '', ok, base=base, got=got,
                       system=system, beside=n, kind=kind)
-    if table.enough('beside 1, MPS', seconds + 15):
-        with mps(tools) as env:
-            g = latency_case(tools, seconds, 1, None, None, {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': '50'})
-        table.row('small kernel beside 1, MPS 50/50', f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / base:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
-                  'at most x1.3 inside one trust domain', g['p99'] <= 1.3 * base, got=[g], system='MPS', beside=1, base=base, kind='long')
+    beside_mps(table, tools, seconds)
+
+
+def beside_mps(table, tools, seconds):
+    """Inside one trust domain: each has half of the processors, and the kernel that must be quick fits into its own."""
+    alone = percentile(solo(tools, 'tiny', seconds=6)['took'], 99)
+    table.row('tiny kernel alone', f'p99 {alone:.0f} us', base=alone)
+    cases = {'time slicing': lambda: latency_case(tools, seconds, 1, None, None, small='tiny'),
+             'bulkhead': lambda: latency_case(tools, seconds, 1, ['--share', 50, '--latency'], ['--share', 50], small='tiny'),
+             'MPS 50/50': lambda: with_mps(tools, seconds)}
+    for system, case in cases.items():
+        if not table.enough(f'tiny kernel beside 1, {system}', seconds + 15):
+            continue
+        try:
+            g = case()
+        except (RuntimeError, OSError, subprocess.SubprocessError) as e:
+            table.row(f'tiny kernel beside 1, {system}', e, 'runs', False)
+            continue
+        bound = {'bulkhead': 2.0, 'MPS 50/50': 1.3}.get(system)
+        table.row(f'tiny kernel beside 1, {system}', f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / alone:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
+                  f'at most x{bound:g}' if bound else '', g['p99'] <= bound * alone if bound else None, got=[g], system=system, beside=1, base=alone, kind='tiny')
+
+
+def with_mps(tools, seconds):
+    with mps(tools) as env:
+        return latency_case(tools, seconds, 1, None, None, {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': '50'}, small='tiny')

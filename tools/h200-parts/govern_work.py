@@ -12,7 +12,7 @@ import time
 from table import run
 
 TORCH = pathlib.Path(__file__).resolve().parent / 'inside_torch.py'
-SETTLE = 2.0  # seconds that are not looked at: a controller may need one
+SETTLE = 3.0  # seconds that are not looked at: a controller may need one, and two more to look at who may rest
 alive = []
 
 
@@ -111,7 +111,7 @@ def shares(tools):
     """What `bulkhead shares` says now, by name."""
     rc, out, _ = run(tools.bulkhead, 'shares', '-o', 'json', timeout=10)
     try:
-        return {row['name']: row for row in json.loads(out)['leases']} if rc == 0 else {}
+        return {row['name']: row for row in json.loads(out)['shares']} if rc == 0 else {}
     except (ValueError, KeyError, TypeError):
         return {}
 
