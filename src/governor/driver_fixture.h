@@ -38,7 +38,7 @@ struct fake {
     uint8_t failure;    /* enum fake_failure */
     uint32_t fail_left; /* so many calls, and it works again; 0: it fails for good */
     uint32_t poisoned;  /* a client that makes every call with others fail; 0: none */
-    uint64_t now_ns, calls, watched;
+    uint64_t now_ns, calls, watched, looks;
     struct { /* the last calls, in turn */
         uint32_t gpu, client;
         size_t n;
@@ -139,7 +139,8 @@ static bool fake_has_card(const struct fake *f, uint32_t gpu, const struct fake_
 static size_t fake_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max,
                         uint64_t *ret_now_ns)
 {
-    const struct fake *f = self;
+    struct fake *f = self;
+    f->looks++;
     *ret_now_ns = f->now_ns;
     for (size_t i = 0; i < f->n_pids && i < max; i++)
         ret[i] = (struct bh_driver_busy){.pid = f->pids[i].pid,

@@ -101,7 +101,7 @@ static int name_socket(struct door *d, const char *path, struct bh_err *err)
     int n;
     d->at.sun_family = AF_UNIX;
     if (!folder || !*folder)
-        folder = sim && *sim ? sim : "/run/bulkhead"; /* as the launchers (cli/governor.c) */
+        folder = sim && *sim ? sim : "/run/bulkhead"; /* as the launchers (launch/governor.c) */
     if (path) {
         n = snprintf(d->at.sun_path, sizeof(d->at.sun_path), "%s", path);
     } else {

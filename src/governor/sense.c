@@ -4,9 +4,9 @@
  *
  * What the card writes down are changes of turns. Between two of them whoever has the card has it, whether it works or not;
  * while others want it too, that is no question, as a tenant without work gives its turn up. But one that is alone keeps the
- * card when it rests, and so does one while the others are paused. Then what it had is taken for work as far as the driver
- * can tell by other means how much of it was. Where it cannot: when no turn changes for long nothing is said; else all of it
- * counts.
+ * card when it rests, and so does one while the others are paused or rest themselves. Then what it had is taken for work as
+ * far as the driver can tell by other means how much of it was. Where it cannot: when no turn changes for long nothing is
+ * said; else all of it counts.
  *
  * And who has no turn has no work, or waits for the others' slices to end; which of the two is known when a round is over.
  */
@@ -14,10 +14,12 @@
 
 #include "base/mem.h"
 #include "core/govern/govern.h"
+#include "core/govern/use.h"
 
 enum { PROCESSES = 512 };
 enum { RESTS_PERMILLE = 10 };        /* less than this is no work: what the samples have of noise */
-#define QUIET_NS UINT64_C(300000000) /* longer than a round of slices may be (core/govern, round_max_us) */
+#define ROUND_NS UINT64_C(300000000) /* longer than a round of slices may be (core/govern, round_max_us) */
+#define QUIET_NS UINT64_C(800000000) /* longer than the driver's samples need to tell (core/govern/use.h) */
 
 struct kept {
     uint64_t lease;
@@ -123,6 +125,7 @@ static struct sum sum_of(const struct bh_sense *s, const struct bh_sense_who *wh
         sum.all.cut += d.cut;
         sum.all.cut_ns += d.cut_ns;
         sum.work_ns += part_of(d.ns, d.use_permille);
+        sum.all.doubt |= d.doubt;
         if (d.on) {
             sum.all.on = true;
             sum.all.use_permille = d.use_permille;
@@ -138,7 +141,28 @@ static uint64_t wasted(const struct bh_driver_busy *d)
     return each < most ? each : most;
 }
 
-static struct bh_sense_got got_of(const struct bh_sense *s, const struct bh_sense_who *who, struct kept *kept)
+/* Does it work whenever it has the card? That is its main process's; where nobody knows it must be taken to. */
+static bool fills(const struct bh_sense *s, const struct bh_sense_who *who)
+{
+    const struct bh_driver_busy *main = NULL;
+    for (size_t i = 0; i < who->n_pids; i++) {
+        const struct bh_driver_busy *now = find(s->now, s->n_now, who->pids[i]);
+        main = now && (!main || now->ns > main->ns) ? now : main;
+    }
+    return who->wants && !(main && (main->doubt || main->use_permille < BH_USE_FULL));
+}
+
+/* Does somebody else take the card whenever this one leaves it? */
+static bool is_crowded(const struct bh_sense *s, const struct bh_sense_who *all, size_t n, size_t who)
+{
+    for (size_t i = 0; i < n; i++)
+        if (i != who && fills(s, &all[i]))
+            return true;
+    return false;
+}
+
+static struct bh_sense_got got_of(const struct bh_sense *s, const struct bh_sense_who *who, bool crowded,
+                                  struct kept *kept)
 {
     const struct bh_sense_got unknown = {.gpu_ns = BH_GOVERN_NO_SAMPLE, .state = BH_GOVERN_UNKNOWN};
     const struct sum sum = sum_of(s, who);
@@ -150,14 +174,14 @@ static struct bh_sense_got got_of(const struct bh_sense *s, const struct bh_sens
         return unknown; /* before the first change of turns, too: one of them may be alone, and which is not said */
     if (works)
         kept->heard_ns = s->now_ns;
-    else if (!who->paused && !who->alone && s->now_ns - kept->heard_ns <= QUIET_NS)
+    else if (!who->paused && crowded && s->now_ns - kept->heard_ns <= ROUND_NS)
         return unknown;
     if (quiet)
         kept->owed_ns = 0;
     if (quiet && d.use_permille == BH_DRIVER_USE_UNKNOWN)
         return unknown;
     /* Who is paused should have nothing, so all that it has is told. */
-    if (quiet || (who->alone && !who->paused)) {
+    if (quiet || (!crowded && !who->paused)) {
         works = d.ns ? sum.work_ns > 0 : works && d.use_permille >= RESTS_PERMILLE;
         if (d.ns) /* a rest that is cut loses nothing */
             lost = lost * (sum.work_ns / 1000) / (d.ns / 1000 + 1);
@@ -169,6 +193,7 @@ static struct bh_sense_got got_of(const struct bh_sense *s, const struct bh_sens
     kept->owed_ns -= off;
     return (struct bh_sense_got){.gpu_ns = d.ns - off,
                                  .state = works ? BH_GOVERN_BUSY : BH_GOVERN_IDLE,
+                                 .doubt = d.doubt,
                                  .turns = d.turns,
                                  .turn_ns = turn_ns};
 }
@@ -191,7 +216,7 @@ int bh_sense_read(struct bh_sense *s, const struct bh_sense_who *who, size_t n, 
         struct kept *now = bh_vec_push(&next);
         *now = before ? *before : (struct kept){.lease = who[i].lease};
         ret[i] = before && !s->blind
-                     ? got_of(s, &who[i], now)
+                     ? got_of(s, &who[i], is_crowded(s, who, n, i), now)
                      : (struct bh_sense_got){.gpu_ns = BH_GOVERN_NO_SAMPLE, .state = BH_GOVERN_UNKNOWN};
     }
     bh_vec_fini(&s->kept);

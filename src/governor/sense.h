@@ -23,11 +23,13 @@ struct bh_sense_who {
     const uint32_t *pids; /* its processes with channels on this GPU, each once */
     size_t n_pids;
     bool paused; /* then it has no turns, whatever it wants */
-    bool alone;  /* nobody else wants the card all the time, so it may rest and have it all the same */
+    bool wants;  /* it runs, and as far as is known it never leaves the card empty to others */
 };
 struct bh_sense_got {
     uint64_t gpu_ns; /* since its last sample, or BH_GOVERN_NO_SAMPLE */
     uint8_t state;   /* enum bh_govern_state */
+    bool
+        doubt; /* of gpu_ns some may have been rest; it would be known once it had the card alone for a while */
     /* Turns that began meanwhile, and all time on the card as it was written down, less rests; 0 where nothing is known. */
     uint64_t turns, turn_ns;
 };

@@ -13,6 +13,7 @@ static struct {
     struct book_tape tape;
     bool refuses;
     uint32_t use_permille; /* of whoever has the card */
+    uint32_t doubted;      /* pid; 0: nobody */
 } card;
 
 static int play_watch(void *self, uint32_t gpu, struct bh_err *err)
@@ -30,14 +31,16 @@ static size_t play_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, si
     bh_busy_book_look(&card.book, card.tape.now_ns);
     *ret_now_ns = card.tape.now_ns;
     const size_t n = bh_busy_book_tell(&card.book, ret, max);
-    for (size_t i = 0; i < n; i++)
-        ret[i].use_permille = card.use_permille;
+    for (size_t i = 0; i < n; i++) {
+        ret[i].doubt = card.doubted && ret[i].pid == card.doubted;
+        ret[i].use_permille = ret[i].doubt ? BH_DRIVER_USE_UNKNOWN : card.use_permille;
+    }
     return n;
 }
 
 static const struct bh_driver driver = {.name = "played", .watch_busy = play_watch, .busy = play_busy};
 static const uint32_t pids_a[] = {A, A2}, pids_b[] = {B};
-static const struct bh_sense_who who[] = {{1, pids_a, 2, false, false}, {2, pids_b, 1, false, false}};
+static const struct bh_sense_who who[] = {{1, pids_a, 2, false, true}, {2, pids_b, 1, false, true}};
 static struct bh_sense_got got[2];
 
 static struct bh_sense *begin(void)
@@ -46,6 +49,7 @@ static struct bh_sense *begin(void)
     card.tape = (struct book_tape){.now_ns = BEGAN_NS};
     card.refuses = false;
     card.use_permille = BH_DRIVER_USE_UNKNOWN;
+    card.doubted = 0;
     return bh_sense_new(&driver, NULL, 0);
 }
 
@@ -171,7 +175,7 @@ TEST(alone_what_the_driver_tells_otherwise_is_believed)
     struct bh_sense *s = begin();
     tape_add(&card.tape, &card.book, RM_TURN_BEGINS, A);
     (void)bh_sense_read(s, who, 2, got);
-    card.tape.now_ns += 400 * MS;
+    card.tape.now_ns += 900 * UINT64_C(1000000);
     (void)bh_sense_read(s, who, 2, got);
     card.use_permille = 250;
     card.tape.now_ns += 40 * MS;
@@ -220,6 +224,37 @@ TEST(in_a_turn_of_its_own_a_rest_is_no_work)
     turn(A, 20 * MS);
     (void)bh_sense_read(s, held, 2, got);
     CHECK(about(got[0].gpu_ns, 20 * MS) && got[0].state == BH_GOVERN_BUSY);
+    bh_sense_free(s);
+}
+
+/* Who may rest itself takes the card from nobody: a small one beside it has it for longer than it works. */
+TEST(beside_one_in_doubt_a_rest_is_no_work_either)
+{
+    static const struct bh_sense_who light[] = {{1, pids_a, 2, false, false}, {2, pids_b, 1, false, true}};
+    struct bh_sense *s = begin();
+    card.use_permille = 100;
+    (void)bh_sense_read(s, light, 2, got);
+    for (int i = 0; i < 2; i++) {
+        card.doubted = i ? A2 : B;
+        turn(A, 2 * MS);
+        card.tape.now_ns += MS;
+        turn(B, 3 * MS);
+        card.tape.now_ns += MS;
+        turn(A2, MS / 2);
+        card.tape.now_ns += MS;
+        (void)bh_sense_read(s, light, 2, got);
+        CHECK(got[0].doubt == (i == 1) && got[1].doubt == (i == 0)); /* one of its processes is enough */
+        CHECK(about(got[0].gpu_ns, i ? 200000 + MS / 2 : 250000));
+        CHECK(about(got[1].gpu_ns, i ? 300000 : 3 * MS)); /* of one in doubt all counts */
+    }
+    card.doubted = 0;
+    card.use_permille = 1000;
+    turn(A, 2 * MS);
+    card.tape.now_ns += MS;
+    turn(B, 3 * MS);
+    card.tape.now_ns += MS;
+    (void)bh_sense_read(s, light, 2, got);
+    CHECK(about(got[0].gpu_ns, 2 * MS) && about(got[1].gpu_ns, 3 * MS) && !got[0].doubt && !got[1].doubt);
     bh_sense_free(s);
 }
 

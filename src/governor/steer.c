@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define STEP_NS (UINT64_C(5) * 1000 * 1000)  /* while something competes */
+#define EVEN_NS (UINT64_C(40) * 1000 * 1000) /* by slices, when they have been right for a while */
 #define CALM_NS (UINT64_C(50) * 1000 * 1000) /* to see that something begins to */
 enum {
     BACKOFF_MAX = 8, /* doublings of a step: what fails is tried again after 1.3 s at the latest */
@@ -320,16 +321,13 @@ static void take_sample(struct bh_steer *t, const struct card *c, struct bh_gove
 
 static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
 {
-    struct bh_sense_who who[BH_GOVERN_TENANTS];
+    struct bh_sense_who who[BH_GOVERN_TENANTS] = {0};
     struct bh_sense_got *got = c->got;
     const struct bh_state *s = t->config.state;
     struct bh_governed *leases[BH_GOVERN_TENANTS];
     struct bh_seat *seats[BH_GOVERN_TENANTS];
     size_t n = 0;
-    uint32_t wanted = 0;
     c->in.n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        wanted += wants_all(s->at[i], partner(s->at[i], gpu));
     for (size_t i = 0; i < 2 * s->n; i++) { /* those that take part come first */
         struct bh_governed *l = s->at[i % s->n];
         struct bh_seat *seat = i < s->n ? partner(l, gpu) : held(l, gpu);
@@ -340,7 +338,7 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
         who[n].lease = l->id;
         who[n].pids = bh_seat_all_pids(l, seat, &who[n].n_pids);
         who[n].paused = bh_steer_is_to_pause(l, seat);
-        who[n++].alone = wanted == (i < s->n && wants_all(l, seat));
+        who[n++].wants = i < s->n && wants_all(l, seat);
         if (i < s->n)
             c->in.at[c->in.n++] =
                 (struct bh_govern_asked){.id = l->id,
@@ -357,6 +355,7 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
             continue;
         c->in.at[k].gpu_ns = got[k].gpu_ns;
         c->in.at[k].state = got[k].state;
+        c->in.at[k].doubt = got[k].doubt;
     }
 }
 
@@ -512,6 +511,14 @@ static uint32_t elapsed_us(const struct card *c, uint64_t now_ns)
     return us ? (uint32_t)us : 1;
 }
 
+/* A look costs 0.12 ms of a processor. Who comes or goes does not wait for it (hurry). */
+static uint64_t interval_ns(const struct card *c)
+{
+    if (c->out.mode == BH_GOVERN_FREE && !is_capped(&c->in))
+        return CALM_NS;
+    return c->out.settled ? EVEN_NS : STEP_NS;
+}
+
 static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t now_ns)
 {
     const uint64_t failed = t->counts.failed;
@@ -532,8 +539,7 @@ static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t
     tell_slices(t, gpu);
     take_tally(t, c, gpu, now_ns); /* last: whoever is to run does */
     c->last_ns = now_ns;
-    const bool calm = c->out.mode == BH_GOVERN_FREE && !is_capped(&c->in) && t->counts.failed == failed;
-    c->due_ns = now_ns + (calm ? CALM_NS : STEP_NS);
+    c->due_ns = now_ns + (t->counts.failed == failed ? interval_ns(c) : STEP_NS);
 }
 
 /* Who comes next is not to be measured against the time when nobody was there. */

@@ -34,6 +34,8 @@ struct bh_driver_busy {
     uint64_t cut, cut_ns;
     /* How much of its time without a change of turns was work, where somebody can tell. */
     uint32_t use_permille;
+    /* There is reason to think that this is not what it was, or not all where it is not known: it must be seen alone. */
+    bool doubt;
 };
 #define BH_DRIVER_USE_UNKNOWN UINT32_MAX
 

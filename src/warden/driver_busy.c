@@ -29,7 +29,6 @@ enum {
     BUFFER,
 };
 #define RING_BYTES ((size_t)RECORDS * sizeof(struct rm_switch_record))
-#define ASK_USE_NS UINT64_C(200000000)         /* the driver samples more seldom than that is often */
 #define APART_NS   (UINT64_C(10) * 1000000000) /* clocks that are further apart are two */
 
 struct bh_busy {
@@ -44,7 +43,6 @@ struct bh_busy {
     uint64_t newest_ns; /* the newest record; 0: there was none */
     uint64_t newest_at; /* and when it was read, on our own clock */
     struct bh_busy_book book;
-    uint64_t asked_ns; /* when the driver was last asked for its samples, on the records' clock */
     struct rm_use_samples samples;
     struct bh_use_book use;
 };
@@ -211,19 +209,17 @@ static void take_records(struct bh_busy *b, uint64_t card_ns)
     b->newest_at = own_ns();
 }
 
-/* An answer is 56 KB and takes its time, so this is asked seldom. Where there is none, nothing is known of their use. */
+/* An answer is 56 KB and takes 1.5 ms, so this is asked seldom. Where there is none, nothing is known of their use. */
 static void ask_use(struct bh_busy *b, uint64_t now_ns)
 {
-    if (now_ns >= b->asked_ns && now_ns - b->asked_ns < ASK_USE_NS)
+    if (!bh_use_book_watch(&b->use, &b->book, now_ns))
         return;
-    b->asked_ns = now_ns;
     memset(&b->samples, 0, sizeof(b->samples));
     b->samples.type = RM_SAMPLES_USE;
     b->samples.bytes = sizeof(b->samples.samples);
     const int rc =
         bh_rm_control(&b->rm, b->subdevice, RM_CTRL_PERF_USE_SAMPLES, &b->samples, sizeof(b->samples));
-    if (rc == RM_OK)
-        bh_use_book_take(&b->use, &b->samples, &b->book, now_ns);
+    bh_use_book_take(&b->use, rc == RM_OK ? &b->samples : NULL, &b->book, now_ns);
 }
 
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns)
@@ -239,7 +235,9 @@ size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, u
     ask_use(b, now_ns);
     *ret_now_ns = now_ns;
     const size_t n = bh_busy_book_tell(&b->book, ret, max);
-    for (size_t i = 0; i < n && i < max; i++)
-        ret[i].use_permille = bh_use_book_permille(&b->use, ret[i].pid, now_ns);
+    for (size_t i = 0; i < n && i < max; i++) {
+        ret[i].use_permille = bh_use_book_permille(&b->use, ret[i].pid);
+        ret[i].doubt = bh_use_book_doubt(&b->use, ret[i].pid);
+    }
     return n;
 }

@@ -33,22 +33,20 @@ static inline void samples_add(struct rm_use_samples *s, uint64_t at, uint32_t p
 }
 
 /* What must hold whatever was read: NULL, or a sentence. */
-static inline const char *use_wrong(const struct bh_use_book *u, const struct bh_busy_book *turns,
-                                    uint64_t now_ns)
+static inline const char *use_wrong(const struct bh_use_book *u, const struct bh_busy_book *turns)
 {
-    if (u->n != turns->n && u->begun)
+    if (u->use.n != turns->n)
         return "not as many processes as have turns";
-    for (size_t i = 0; i < u->n; i++) {
-        const struct bh_use_line *line = &u->at[i];
-        const uint32_t use = bh_use_book_permille(u, line->pid, now_ns);
+    for (size_t i = 0; i < u->use.n; i++) {
+        const uint32_t pid = u->use.at[i].pid, use = bh_use_book_permille(u, pid);
         if (use != BH_DRIVER_USE_UNKNOWN && use > 1000)
             return "more work than time";
         if (use != BH_DRIVER_USE_UNKNOWN && use >= BH_USE_FULL && use < 1000)
             return "a busy one loses";
-        if (line->time_ns > u->span_ns + 1000 || line->named > u->named_all + 1000)
-            return "one has more than all";
+        if (use != BH_DRIVER_USE_UNKNOWN && bh_use_book_doubt(u, pid))
+            return "known, and in doubt";
     }
-    return bh_use_book_permille(u, 999999999, now_ns) == BH_DRIVER_USE_UNKNOWN ? NULL : "nobody's use";
+    return bh_use_book_permille(u, 999999999) == BH_DRIVER_USE_UNKNOWN ? NULL : "nobody's use";
 }
 
 /* Reads whatever the bytes say. */
@@ -87,8 +85,10 @@ static inline const char *play_use(struct bh_choice *c)
         default:
             samples_add(&s, at += bh_choose(c, 3), bh_choose(c, 5), bh_choose(c, 12000));
         }
-        bh_use_book_take(&use, &s, &turns, tape.now_ns - (bh_choose(c, 16) ? 0 : 400000000));
-        why = use_wrong(&use, &turns, tape.now_ns);
+        const uint64_t now_ns = tape.now_ns - (bh_choose(c, 16) ? 0 : 400000000);
+        if (bh_use_book_watch(&use, &turns, now_ns) || bh_choose(c, 2))
+            bh_use_book_take(&use, bh_choose(c, 16) ? &s : NULL, &turns, now_ns);
+        why = use_wrong(&use, &turns);
     }
     return why;
 }

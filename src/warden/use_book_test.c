@@ -1,75 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The card is played: turns go into the book of turns, and every 140 ms the driver adds a sample, which is how busy the
- * engine was and one name. Shares of names are as `nvidia-smi pmon` showed them on an H200.
+ * The card is played: turns go into the book of turns, and every 150 ms the driver adds a sample, which is how busy the
+ * engine was and one name. What is made of samples is tested beside core/govern/use.c; here it is that they arrive.
  */
 #include "warden/use_book_fixture.h"
 
 #include "base/test.h"
 
-enum { A = 4242, B = 4243, C = 4244, MS = 1000000 };
+enum { A = 4242, B = 4243, MS = 1000000 };
 
 static struct bh_use_book use;
 static struct bh_busy_book turns;
 static struct book_tape tape;
 static struct rm_use_samples ring;
-static uint64_t sampled_ns, asked_ns, at, worked_ns;
-static uint64_t dice;
+static uint64_t sampled_ns, at, worked_ns;
+static uint32_t asks, named;
 
-static uint32_t roll(uint32_t n)
-{
-    dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return (uint32_t)(dice >> 33) % n;
-}
-
-static void begin(uint64_t seed)
+static void begin(void)
 {
     bh_use_book_init(&use);
     bh_busy_book_init(&turns);
     samples_clear(&ring);
     tape = (struct book_tape){.now_ns = BEGAN_NS};
-    sampled_ns = asked_ns = BEGAN_NS;
+    sampled_ns = BEGAN_NS;
     at = 1000;
     worked_ns = 0;
-    dice = seed;
+    asks = 0;
+    named = A;
 }
 
 struct plays {
-    uint32_t pid;
-    uint32_t turn_us; /* of each of its turns */
-    uint32_t works;   /* permille of it */
-    uint32_t named;   /* in so many permille of the samples */
+    uint32_t pid, turn_ms, works; /* works: permille of its turns */
 };
 
-static void sample(const struct plays *who, size_t n)
+static void pass(uint32_t works)
 {
-    const uint64_t busy = worked_ns * 10000 / (tape.now_ns - sampled_ns);
-    uint32_t pick = roll(1000), i = 0;
-    while (i + 1 < n && pick >= who[i].named)
-        pick -= who[i++].named;
-    samples_add(&ring, at += SAMPLE_US, who[i].pid, (uint32_t)(busy < 10000 ? busy : 10000));
-    sampled_ns = tape.now_ns;
-    worked_ns = 0;
+    tape.now_ns += MS;
+    worked_ns += MS / 1000 * works;
+    bh_busy_book_look(&turns, tape.now_ns);
+    if (tape.now_ns - sampled_ns >= 150 * MS) {
+        const uint64_t busy = worked_ns * 10000 / (tape.now_ns - sampled_ns);
+        samples_add(&ring, at += SAMPLE_US, named, (uint32_t)(busy < 10000 ? busy : 10000));
+        sampled_ns = tape.now_ns;
+        worked_ns = 0;
+    }
+    if (!bh_use_book_watch(&use, &turns, tape.now_ns))
+        return;
+    asks++;
+    bh_use_book_take(&use, &ring, &turns, tape.now_ns);
+    CHECK(use_wrong(&use, &turns) == NULL);
 }
 
-/* They take turns; the driver is asked every 200 ms, as it is in earnest. */
 static void play(const struct plays *who, size_t n, uint64_t ms)
 {
     const uint64_t until = tape.now_ns + ms * MS;
     for (size_t i = 0; tape.now_ns < until; i = (i + 1) % n) {
         tape_add(&tape, &turns, RM_TURN_BEGINS, who[i].pid);
-        for (uint32_t us = 0; us < who[i].turn_us; us += 1000) {
-            tape.now_ns += MS;
-            worked_ns += MS / 1000 * who[i].works;
-            bh_busy_book_look(&turns, tape.now_ns);
-            if (tape.now_ns - sampled_ns >= SAMPLE_US * UINT64_C(1000))
-                sample(who, n);
-            if (tape.now_ns - asked_ns < 200 * MS)
-                continue;
-            asked_ns = tape.now_ns;
-            bh_use_book_take(&use, &ring, &turns, tape.now_ns);
-            CHECK(use_wrong(&use, &turns, tape.now_ns) == NULL);
-        }
+        for (uint32_t k = 0; k < who[i].turn_ms && tape.now_ns < until; k++)
+            pass(who[i].works);
         tape_add(&tape, &turns, RM_TURN_ENDS, who[i].pid);
         tape.now_ns += CHANGE_NS;
     }
@@ -77,142 +65,65 @@ static void play(const struct plays *who, size_t n, uint64_t ms)
 
 static uint32_t use_of(uint32_t pid)
 {
-    return bh_use_book_permille(&use, pid, tape.now_ns);
+    return bh_use_book_permille(&use, pid);
 }
 
-/* Who is named is chance, so it may be wrong for a while, but never so that the busy one would pass for a light one. */
-TEST(one_that_rests_in_its_turns_is_told_from_one_that_works)
+/* Measured on an H200 when names were believed: 49 and 3 in a hundred, as each was held to do half of what it had. */
+TEST(whoever_is_named_the_sum_and_long_turns_tell)
 {
-    /* 20 ms each; long is named in 71 to 87 of 100, whatever it had */
-    static const struct plays who[] = {{A, 20000, 1000, 790}, {B, 20000, 45, 210}};
-    uint32_t full = 0, light = 0;
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        begin(seed);
-        play(who, 2, 2000);
-        for (int i = 0; i < 40; i++) {
-            play(who, 2, 200);
-            CHECK(use_of(A) >= 300 && use_of(A) <= 1000 && use_of(B) <= 800);
-            full += use_of(A) == 1000;
-            light += use_of(B) >= 10 && use_of(B) < 100;
-        }
-    }
-    CHECK(full >= 600 && light >= 600); /* of 800 */
-}
-
-TEST(busy_ones_do_not_lose_whoever_is_named)
-{
-    static const struct plays who[] = {{A, 20000, 1000, 500}, {B, 20000, 910, 500}};
-    for (uint64_t seed = 1; seed <= 20; seed++) {
-        begin(seed);
-        play(who, 2, 2000);
-        for (int i = 0; i < 40; i++) {
-            play(who, 2, 200);
-            CHECK(use_of(A) == 1000 && use_of(B) == 1000);
-        }
+    static const struct plays who[] = {{A, 20, 1000}, {B, 20, 45}}, a[] = {{A, 900, 1000}},
+                              b[] = {{B, 900, 45}};
+    static const uint32_t names[] = {A, B, 7, UINT32_MAX};
+    for (size_t i = 0; i < BH_COUNT_OF(names); i++) {
+        begin();
+        named = names[i];
+        play(who, 2, 1600);
+        CHECK(bh_use_book_doubt(&use, A) && bh_use_book_doubt(&use, B));
+        CHECK(use_of(A) == BH_DRIVER_USE_UNKNOWN && use_of(B) == BH_DRIVER_USE_UNKNOWN);
+        play(a, 1, 500);
+        CHECK(use_of(A) == 1000 && !bh_use_book_doubt(&use, A) && bh_use_book_doubt(&use, B));
+        play(b, 1, 500);
+        CHECK(use_of(B) >= 40 && use_of(B) <= 50 && !bh_use_book_doubt(&use, B));
     }
 }
 
-TEST(two_that_rest_alike_are_judged_alike)
+TEST(busy_ones_are_not_in_doubt)
 {
-    static const struct plays who[] = {{A, 20000, 500, 500}, {B, 20000, 500, 500}};
-    uint64_t sum[2] = {0};
-    begin(7);
-    play(who, 2, 2000);
+    static const struct plays who[] = {{A, 30, 1000}, {B, 30, 910}};
+    begin();
     for (int i = 0; i < 100; i++) {
-        play(who, 2, 200);
-        sum[0] += use_of(A);
-        sum[1] += use_of(B);
+        play(who, 2, 100);
+        CHECK(!bh_use_book_doubt(&use, A) && !bh_use_book_doubt(&use, B));
     }
-    CHECK(sum[0] / 100 >= 430 && sum[0] / 100 <= 670 && sum[1] / 100 >= 430 && sum[1] / 100 <= 670);
+    CHECK(asks <= 22); /* each takes 1.5 ms of a processor */
 }
 
-/* `pmon` of each alone: 3 % of one that works for 4, 74 to 96 of one that works for 91. */
-TEST(alone_it_is_as_it_was_measured)
+TEST(samples_are_read_once_and_a_ring_that_is_another_begins_anew)
 {
-    static const struct {
-        uint32_t works, least, most;
-    } rows[] = {{30, 20, 40}, {740, 1000, 1000}, {960, 1000, 1000}, {500, 490, 510}, {0, 0, 0}};
-    for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
-        const struct plays who[] = {{A, 50000, rows[i].works, 1000}};
-        begin(i);
-        play(who, 1, 3000);
-        CHECK(use_of(A) >= rows[i].least && use_of(A) <= rows[i].most);
-    }
-}
-
-TEST(too_little_says_nothing)
-{
-    static const struct plays alone[] = {{A, 20000, 1000, 1000}};
-    static const struct plays visited[] = {{A, 20000, 1000, 990}, {B, 1000, 1000, 10}};
-    begin(1);
-    play(alone, 1, 400);
-    CHECK_EQ(use_of(A), BH_DRIVER_USE_UNKNOWN); /* no four samples yet */
-    play(visited, 2, 4000);
-    CHECK_EQ(use_of(A), 1000);
-    CHECK_EQ(use_of(B), BH_DRIVER_USE_UNKNOWN); /* a twentieth of the time */
-    CHECK_EQ(use_of(C), BH_DRIVER_USE_UNKNOWN);
-}
-
-TEST(what_was_found_is_kept_for_a_while_but_not_of_one_who_left)
-{
-    static const struct plays both[] = {{A, 20000, 1000, 790}, {B, 20000, 45, 210}};
-    static const struct plays visited[] = {{A, 20000, 1000, 990}, {B, 1000, 1000, 10}};
-    static const struct plays alone[] = {{A, 20000, 1000, 1000}};
-    begin(3);
-    play(both, 2, 4000);
-    const uint32_t found = use_of(B);
-    CHECK(found >= 10 && found < 200);
-    for (int i = 0; i < 50; i++) { /* as a visitor all its time is work, which says nothing of its rests */
-        play(visited, 2, 200);
-        CHECK(use_of(B) <= found + 150);
-    }
-    play(visited, 2, 15000);
-    CHECK_EQ(use_of(B), BH_DRIVER_USE_UNKNOWN);
-    begin(3);
-    play(both, 2, 4000);
-    play(alone, 1, 5000);
-    CHECK_EQ(use_of(B), BH_DRIVER_USE_UNKNOWN);
-    CHECK_EQ(use_of(A), 1000);
-}
-
-TEST(a_change_of_heart_is_seen_in_a_few_seconds)
-{
-    static const struct plays rests[] = {{A, 20000, 1000, 790}, {B, 20000, 45, 210}};
-    static const struct plays works[] = {{A, 20000, 1000, 500}, {B, 20000, 1000, 500}};
-    begin(5);
-    play(rests, 2, 4000);
-    CHECK(use_of(B) < 500);
-    play(works, 2, 4000);
-    CHECK_EQ(use_of(B), 1000);
-}
-
-TEST(samples_are_read_once_and_a_clock_that_goes_back_begins_anew)
-{
-    begin(1);
-    tape_add(&tape, &turns, RM_TURN_BEGINS, A);
+    static const struct plays who[] = {{A, 100000, 500}};
+    begin();
+    play(who, 1, 1000);
     bh_use_book_take(&use, &ring, &turns, tape.now_ns);
-    for (int i = 0; i < 6; i++) {
-        tape.now_ns += 140 * MS;
-        bh_busy_book_look(&turns, tape.now_ns);
-        samples_add(&ring, at += SAMPLE_US, A, 500);
-        bh_use_book_take(&use, &ring, &turns, tape.now_ns);
-        bh_use_book_take(&use, &ring, &turns, tape.now_ns); /* nothing new */
-    }
-    const uint64_t samples = use.samples;
-    CHECK(samples > 4 * 1024 && samples < 6 * 1024);
-    CHECK(use_of(A) >= 45 && use_of(A) <= 55);
+    CHECK(use_of(A) >= 490 && use_of(A) <= 500);
+    const uint64_t taken = use.use.taken_ns;
+    bh_use_book_take(&use, &ring, &turns, tape.now_ns + MS);
+    CHECK_EQ(use.use.taken_ns, taken); /* nothing new */
+    bh_use_book_take(&use, NULL, &turns, tape.now_ns + 2 * MS);
+    CHECK_EQ(use.use.taken_ns, taken);
     samples_clear(&ring);
     samples_add(&ring, 5, A, 10000);
-    tape.now_ns += 140 * MS;
-    bh_use_book_take(&use, &ring, &turns, tape.now_ns);
-    CHECK(use.samples == 0 && use.newest == 5);
-    CHECK(use_of(A) >= 45 && use_of(A) <= 55); /* what was found before stays */
+    bh_use_book_take(&use, &ring, &turns, tape.now_ns + 3 * MS);
+    CHECK(use.newest == 5 && use.use.taken_ns == taken);
+    CHECK(use_of(A) >= 490 && use_of(A) <= 500); /* what was found before stays */
+    samples_add(&ring, 6, A, 9000);
+    bh_use_book_take(&use, &ring, &turns, tape.now_ns + 4 * MS);
+    CHECK(use.newest == 6 && use.use.taken_ns > taken && use_of(A) == 1000);
 }
 
 TEST(the_ring_is_read_round)
 {
-    static const struct plays who[] = {{A, 20000, 300, 1000}};
-    begin(1);
+    static const struct plays who[] = {{A, 100000, 300}};
+    begin();
     play(who, 1, 30000); /* three times */
     CHECK(ring.count == BH_COUNT_OF(ring.samples) && use_of(A) >= 290 && use_of(A) <= 310);
 }
@@ -220,27 +131,25 @@ TEST(the_ring_is_read_round)
 /* The answer as the driver lays it out: what is where was read off the recorded size and the public header. */
 TEST(an_answer_is_read_by_its_bytes)
 {
-    enum { HEAD = 16, ONE = 776, ENGINE = 8 + 128, PID = 8 };
+    enum { HEAD = 16, ONE = 776, ENGINE = 8 + 128 };
     static uint8_t bytes[55888];
     static struct rm_use_samples s;
     const uint64_t stamp = 77;
-    const uint32_t percent = 2500, pid = A;
+    const uint32_t percent = 2500;
     _Static_assert(sizeof(bytes) == sizeof(s), "the recorded size");
-    begin(1);
+    begin();
     tape_add(&tape, &turns, RM_TURN_BEGINS, A);
-    memcpy(&s, bytes, sizeof(s));
-    bh_use_book_take(&use, &s, &turns, tape.now_ns);
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 10; i++) {
         const uint64_t later = stamp + i;
         memcpy(bytes + HEAD + i * ONE, &later, sizeof(later));
         memcpy(bytes + HEAD + i * ONE + ENGINE, &percent, sizeof(percent));
-        memcpy(bytes + HEAD + i * ONE + ENGINE + PID, &pid, sizeof(pid));
+        memcpy(&s, bytes, sizeof(s));
+        tape.now_ns += 100 * MS;
+        bh_busy_book_look(&turns, tape.now_ns);
+        (void)bh_use_book_watch(&use, &turns, tape.now_ns);
+        bh_use_book_take(&use, &s, &turns, tape.now_ns);
     }
-    memcpy(&s, bytes, sizeof(s));
-    tape.now_ns += 560 * MS;
-    bh_busy_book_look(&turns, tape.now_ns);
-    bh_use_book_take(&use, &s, &turns, tape.now_ns);
-    CHECK(use_of(A) >= 245 && use_of(A) <= 255);
+    CHECK(use_of(A) >= 249 && use_of(A) <= 251);
 }
 
 TEST(any_answer_keeps_within_bounds)

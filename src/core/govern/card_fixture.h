@@ -8,7 +8,7 @@
 #include "core/govern/card_model.h"
 #include "core/govern/govern_log.h"
 
-enum { STEP_US = 5000 };
+enum { STEP_US = 5000, EVEN_STEP_US = 40000 };
 
 struct world_tenant {
     struct bh_govern_asked asked;
@@ -68,8 +68,9 @@ static inline void world_remove(struct world *w, uint32_t i)
 static inline void world_step(struct world *w)
 {
     const struct bh_govern_out was = w->out;
-    card_run(&w->card, STEP_US * INT64_C(1000));
-    w->in.elapsed_us = STEP_US;
+    /* as the governor steps (governor/steer.c) */
+    w->in.elapsed_us = was.settled && was.n ? EVEN_STEP_US : STEP_US;
+    card_run(&w->card, w->in.elapsed_us * INT64_C(1000));
     w->in.n = w->n;
     for (uint32_t i = 0; i < w->n; i++) {
         card_sense(&w->card, w->at[i].on_card, &w->at[i].asked);
@@ -89,7 +90,7 @@ static inline void world_step(struct world *w)
 
 static inline void world_run(struct world *w, int64_t ms)
 {
-    for (int64_t i = 0; i < ms * 1000 / STEP_US; i++)
+    for (const int64_t until = w->card.now_ns + ms * 1000000; w->card.now_ns < until;)
         world_step(w);
 }
 

@@ -86,6 +86,15 @@ void card_rest(struct card *c, uint32_t tenant, bool resting)
     t->resting = resting;
 }
 
+void card_turn_into(struct card *c, uint32_t tenant, enum card_kind kind)
+{
+    struct card_tenant *t = &c->at[tenant];
+    if (t->work_ns > ENDLESS / 2)
+        t->work_ns = 0;
+    t->kind = kind;
+    t->ready_ns = c->now_ns;
+}
+
 static bool can_run(const struct card_tenant *t)
 {
     return t->present && !t->paused && t->work_ns > 0;
@@ -105,22 +114,19 @@ static int next_one(const struct card *c)
 /* It has the card, whether it works or not. */
 static void stay(const struct card *c, struct card_tenant *t, int64_t ns)
 {
-    const bool was_long = t->seen.turn_ns > LONG_TURN, idle = c->running < 0;
+    const bool was_long = t->seen.turn_ns > LONG_TURN;
     t->seen.heard_ns = c->now_ns;
     t->seen.had_ns += ns;
     t->seen.turn_ns += ns;
-    t->seen.turn_idle_ns += idle ? ns : 0;
-    if (t->seen.turn_ns <= LONG_TURN)
-        return;
-    t->seen.long_ns += was_long ? ns : t->seen.turn_ns;
-    t->seen.long_idle_ns += was_long ? (idle ? ns : 0) : t->seen.turn_idle_ns;
+    if (t->seen.turn_ns > LONG_TURN)
+        t->seen.long_ns += was_long ? ns : t->seen.turn_ns;
 }
 
 static void turn_ends(struct card *c)
 {
     c->moved_ns = c->now_ns;
     if (c->loaded >= 0)
-        c->at[c->loaded].seen.turn_ns = c->at[c->loaded].seen.turn_idle_ns = 0;
+        c->at[c->loaded].seen.turn_ns = 0;
 }
 
 static void switch_to(struct card *c, int to, int64_t cost)
@@ -131,6 +137,7 @@ static void switch_to(struct card *c, int to, int64_t cost)
     cost = to == c->loaded ? 0 : cost;
     if (to != c->loaded)
         turn_ends(c);
+    c->at[to].seen.turns += to != c->loaded || c->at[to].seen.turn_ns == 0;
     c->loaded = to;
     c->switch_end_ns = c->now_ns + cost;
     c->slice_start_ns = c->switch_end_ns;
@@ -220,6 +227,7 @@ static void advance(struct card *c, int64_t to)
         t->work_ns -= to - from;
         t->done_ns += to - from;
         t->worked = true;
+        c->use.worked_ns += to - from;
     }
     if (to > from && c->loaded >= 0 && !c->at[c->loaded].paused)
         stay(c, &c->at[c->loaded], to - from);
@@ -259,51 +267,83 @@ static uint64_t roll(struct card *c)
     return z ^ (z >> 31);
 }
 
-/* How much of its time each works, as the driver's samples tell: every 140 ms, and what is old fades. */
-static void look_at_use(struct card *c)
+/* The driver samples the card by itself, a little unevenly. */
+static void sample_use(struct card *c)
 {
-    const int64_t passed = c->now_ns - c->use_look_ns;
-    if (passed < 140 * MS)
+    const int64_t passed = c->now_ns - c->use.from_ns;
+    if (c->now_ns < c->use.next_ns)
         return;
-    c->use_look_ns = c->now_ns;
-    c->use_span_ns += passed;
-    c->use_looks++;
-    for (uint32_t i = 0; i < c->n; i++) {
-        struct card_tenant *t = &c->at[i];
-        if (c->now_ns - t->seen.heard_ns > 1000 * MS) {
-            t->seen.known = false;
-            t->seen.long_ns = t->seen.long_idle_ns = 0;
-        }
-        if (c->use_looks >= 4 && t->seen.long_ns > 0 && t->seen.long_ns >= c->use_span_ns / 10) {
-            const uint64_t over = c->use_over_permille ? roll(c) % c->use_over_permille : 0;
-            const uint64_t use = over + 1000 - (uint64_t)(t->seen.long_idle_ns * 1000 / t->seen.long_ns);
-            t->seen.known = true;
-            t->seen.known_ns = c->now_ns;
-            t->seen.permille = use >= 850 ? 1000 : (uint32_t)use;
-        }
-        t->seen.long_ns -= t->seen.long_ns / 12;
-        t->seen.long_idle_ns -= t->seen.long_idle_ns / 12;
-    }
-    c->use_span_ns -= c->use_span_ns / 12;
+    const uint32_t busy = passed > 0 ? (uint32_t)(c->use.worked_ns * 1000 / passed) : 0;
+    const uint32_t off = c->use_off_permille ? (uint32_t)(roll(c) % c->use_off_permille) : 0;
+    c->use.last = busy - busy * off / 1000;
+    c->use.sum += c->use.last;
+    c->use.n++;
+    c->use.from_ns = c->now_ns;
+    c->use.worked_ns = 0;
+    c->use.next_ns = c->now_ns + 143 * MS + (int64_t)(roll(c) % (uint64_t)(24 * MS));
 }
 
-/* What the governor makes of the card's record of turns. */
+/* As the warden does at every reading (driver_busy.c). A tenant is a process; its number is its place. */
+static void read_use(struct card *c)
+{
+    struct bh_use_turns at[CARD_TENANTS];
+    struct bh_use_look look = {.now_ns = (uint64_t)c->now_ns, .at = at};
+    if (c->use.read_ns == c->now_ns)
+        return;
+    c->use.read_ns = c->now_ns;
+    sample_use(c);
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct card_tenant *t = &c->at[i];
+        if (t->present)
+            at[look.n++] = (struct bh_use_turns){i + 1, (uint64_t)t->seen.had_ns, (uint64_t)t->seen.long_ns,
+                                                 (uint64_t)t->seen.heard_ns, t->seen.turns};
+    }
+    look.held = c->loaded >= 0 && !c->at[c->loaded].paused;
+    look.from_ns = look.held ? (uint64_t)(c->now_ns - c->at[c->loaded].seen.turn_ns) : 0;
+    bh_use_watch(&c->use.book, &look);
+    if (!bh_use_is_due(&c->use.book, &look))
+        return;
+    const struct bh_use_samples s = {c->use.n, c->use.n ? c->use.sum / c->use.n : 0, c->use.last};
+    bh_use_take(&c->use.book, &look, &s);
+    c->use.n = c->use.sum = 0;
+    c->use.asks++;
+}
+
+static uint32_t pid_of(const struct card *c, const struct card_tenant *t)
+{
+    return (uint32_t)(t - c->at) + 1;
+}
+
+/* Does somebody else keep it from the card whenever it rests? One that may rest itself does not. */
+static bool is_crowded(const struct card *c, const struct card_tenant *t)
+{
+    for (uint32_t i = 0; i < c->n; i++) {
+        const struct card_tenant *o = &c->at[i];
+        const uint32_t use = bh_use_permille(&c->use.book, i + 1);
+        if (o != t && o->present && o->seen.wants && use >= BH_USE_FULL && !bh_use_doubt(&c->use.book, i + 1))
+            return true;
+    }
+    return false;
+}
+
+/* What the governor makes of the card's record of turns (governor/sense.c). */
 static void sense_turns(struct card *c, struct card_tenant *t, struct bh_govern_asked *ret)
 {
     const bool on = c->loaded >= 0 && &c->at[c->loaded] == t && !t->paused;
-    const bool known = t->seen.known && c->now_ns - t->seen.known_ns <= 20000 * MS;
-    const bool quiet = on && c->now_ns - c->moved_ns > 300 * MS, rests = known && t->seen.permille < 10;
+    const uint32_t use = bh_use_permille(&c->use.book, pid_of(c, t));
+    const bool known = use != BH_USE_UNKNOWN, rests = use < 10, crowded = is_crowded(c, t);
+    const bool quiet = on && c->now_ns - c->moved_ns > 800 * MS;
     const int64_t had = t->seen.had_ns - t->seen.told_ns;
-    const bool waits =
-        !on && !had && !t->will_pause && !t->seen.holds && c->now_ns - t->seen.heard_ns < 300 * MS;
+    const bool waits = !on && !had && !t->will_pause && crowded && c->now_ns - t->seen.heard_ns < 300 * MS;
     t->seen.told_ns = t->seen.had_ns;
     ret->gpu_ns = (uint64_t)had;
     ret->state = on || had ? BH_GOVERN_BUSY : BH_GOVERN_IDLE;
+    ret->doubt = bh_use_doubt(&c->use.book, pid_of(c, t));
     if ((quiet && !known) || waits) {
         ret->gpu_ns = BH_GOVERN_NO_SAMPLE;
         ret->state = BH_GOVERN_UNKNOWN;
-    } else if ((quiet || t->seen.holds) && known) {
-        ret->gpu_ns = rests ? 0 : (uint64_t)(had / 1000 * t->seen.permille);
+    } else if ((quiet || (!crowded && !t->will_pause)) && known) {
+        ret->gpu_ns = rests ? 0 : (uint64_t)(had / 1000 * use);
         ret->state = rests ? BH_GOVERN_IDLE : ret->state;
     }
 }
@@ -332,7 +372,7 @@ void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret)
         ret->state = BH_GOVERN_UNKNOWN;
     t->worked = false;
     if (c->by_turns) {
-        look_at_use(c);
+        read_use(c);
         sense_turns(c, t, ret);
     }
 }
@@ -350,15 +390,6 @@ static void call_for(struct card *c, uint32_t tenant, bool pause)
     c->calls_made++;
 }
 
-/* How many there are besides it whom the card never stays empty with. */
-static uint32_t others_want(const struct bh_govern_out *out, uint32_t who)
-{
-    uint32_t n = 0;
-    for (uint32_t k = 0; k < out->n; k++)
-        n += k != who && out->at[k].active && !out->at[k].light && !out->at[k].paused;
-    return n;
-}
-
 void card_apply(struct card *c, const struct bh_govern_out *out)
 {
     for (int pass = 0; pass < 2; pass++) {
@@ -369,7 +400,7 @@ void card_apply(struct card *c, const struct bh_govern_out *out)
                 if (!t->present || t->id != out->at[k].id)
                     continue;
                 t->slice_ns = out->at[k].slice_us * US;
-                t->seen.holds = others_want(out, k) == 0;
+                t->seen.wants = out->at[k].active && !out->at[k].light && !out->at[k].paused;
                 if (t->will_pause != (out->at[k].paused != 0) && pause == (out->at[k].paused != 0))
                     call_for(c, i, pause);
             }

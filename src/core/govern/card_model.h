@@ -8,13 +8,15 @@
  * take effect when they return. Sensors are late and inexact as told. card_model_test.c says how near this
  * comes to what was measured.
  *
- * Sensors may also be those of the real card (by_turns): they see who has it, which an idle tenant may as
- * long as nobody else wants it, and only over seconds how much of that was work.
+ * Sensors may also be those of the real card (by_turns): they see who has it, which an idle tenant may as long as nobody
+ * else wants it, and every 150 ms or so how busy the card was in all. What is made of that is the controller's own
+ * (core/govern/use.h), as in the warden.
  */
 #ifndef BH_CORE_GOVERN_CARD_MODEL_H
 #define BH_CORE_GOVERN_CARD_MODEL_H
 
 #include "core/govern/govern.h"
+#include "core/govern/use.h"
 
 #include <stdbool.h>
 
@@ -47,13 +49,10 @@ struct card_tenant {
     uint32_t n_waits;
     int64_t paused_total_ns;
     struct {        /* by_turns */
-        bool holds; /* nobody else wants the card all the time, so it may rest on it */
+        bool wants; /* as far as was told it never leaves the card empty */
         int64_t had_ns, told_ns, heard_ns;
-        int64_t turn_ns, turn_idle_ns;
-        int64_t long_ns, long_idle_ns; /* of turns that were long, fading */
-        bool known;                    /* its use */
-        uint32_t permille;
-        int64_t known_ns;
+        int64_t turn_ns, long_ns;
+        uint64_t turns;
     } seen;
 };
 
@@ -62,7 +61,7 @@ struct card {
     int64_t preempt_ns, yield_ns, pause_ns, resume_ns;
     uint32_t noise_permille, late_steps; /* of the sensors */
     bool by_turns;
-    uint32_t use_over_permille; /* by up to so much the use of one that rests is seen too high */
+    uint32_t use_off_permille; /* by up to so much the card is seen less busy than it was */
     uint64_t dice;
     struct card_tenant at[CARD_TENANTS];
     uint32_t n;
@@ -77,9 +76,13 @@ struct card {
     uint32_t n_calls;
     int64_t caller_free_ns; /* when the one who pauses and resumes is done with what it has to do */
     uint64_t calls_made;
-    int64_t moved_ns;                 /* when another had the card last */
-    int64_t use_look_ns, use_span_ns; /* by_turns */
-    uint32_t use_looks;
+    int64_t moved_ns; /* when another had the card last */
+    struct {          /* by_turns */
+        struct bh_use book;
+        int64_t read_ns, from_ns, next_ns, worked_ns;
+        uint32_t n, sum, last; /* samples that nobody has asked for yet */
+        uint32_t asks;
+    } use;
 };
 
 void card_init(struct card *c);
@@ -87,6 +90,8 @@ void card_init(struct card *c);
 uint32_t card_add(struct card *c, uint64_t id, enum card_kind kind);
 void card_remove(struct card *c, uint32_t tenant);
 void card_rest(struct card *c, uint32_t tenant, bool resting);
+/* From now on it submits something else. */
+void card_turn_into(struct card *c, uint32_t tenant, enum card_kind kind);
 void card_run(struct card *c, int64_t ns);
 /* What the sensors say since they were read last. Paused: the flag says unknown. */
 void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret);

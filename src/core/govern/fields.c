@@ -24,7 +24,7 @@ static const struct bh_field config[] = {
     FIELD(bh_govern_config, slice_max_us, 10000, SECOND_US, 100000),
     FIELD(bh_govern_config, short_slice_us, 1, 1000, 20),
     FIELD(bh_govern_config, latency_slice_us, 1000, 100000, 10000),
-    FIELD(bh_govern_config, turn_us, 2000, SECOND_US, 20000),
+    FIELD(bh_govern_config, turn_us, 2000, SECOND_US, 32000),
     FIELD(bh_govern_config, calm_turn_us, 2000, SECOND_US, 25000),
     FIELD(bh_govern_config, lead_us, 500, SECOND_US, 5000),
     FIELD(bh_govern_config, idle_us, 1000, SECOND_US, 15000),
@@ -45,12 +45,14 @@ static const struct bh_field asked[] = {
     FIELD(bh_govern_asked, latency, BH_GOVERN_BATCH, BH_GOVERN_LATENCY, 0),
     FIELD(bh_govern_asked, state, BH_GOVERN_UNKNOWN, BH_GOVERN_BUSY, 0),
     FIELD(bh_govern_asked, gpu_ns, 0, UINT64_MAX, 0),
+    FIELD(bh_govern_asked, doubt, 0, 1, 0),
 };
 static const struct bh_field output[] = {
     FIELD(bh_govern_out, mode, 0, BH_GOVERN_MODES - 1, 0),
     FIELD(bh_govern_out, turns, 0, 1, 0),
     FIELD(bh_govern_out, open_loop, 0, 1, 0),
     FIELD(bh_govern_out, pause_first, 0, 1, 0),
+    FIELD(bh_govern_out, settled, 0, 1, 0),
     FIELD(bh_govern_out, n, 0, BH_GOVERN_TENANTS, 0),
 };
 static const struct bh_field told[] = {

@@ -172,6 +172,23 @@ static void decide(struct bh_govern *g, const struct need *w)
 
 /* ---- what to tell ---- */
 
+#define SETTLED_NS (1000 * BH_MS)
+
+/* Shares by slices that are right stay so by themselves; who comes or goes is told to whoever calls this. */
+static void watch_still(struct bh_govern *g)
+{
+    uint64_t d = UINT64_C(0xcbf29ce484222325) ^ g->mode;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *m = &g->at[i];
+        const uint64_t now[] = {m->id, m->slice_us, m->corrections,
+                                (uint64_t)m->active << 1 | (uint64_t)m->light};
+        for (size_t k = 0; k < sizeof(now) / sizeof(now[0]); k++)
+            d = (d ^ now[k]) * UINT64_C(0x100000001b3);
+    }
+    g->still_ns = d == g->told ? bh_between(g->still_ns + g->step_ns, 0, SETTLED_NS) : 0;
+    g->told = d;
+}
+
 static uint32_t permille(const struct bh_govern *g, const struct bh_member *m, const struct bh_window *w)
 {
     const int64_t over = m->age_ns < g->time.sum ? m->age_ns : g->time.sum;
@@ -191,6 +208,7 @@ static void tell(const struct bh_govern *g, const struct need *w, struct bh_gove
     out->turns = g->turns;
     out->open_loop = w->blind;
     out->pause_first = g->turns && g->mode == BH_GOVERN_BESIDE_LATENCY;
+    out->settled = !g->turns && g->mode <= BH_GOVERN_SLICES && g->still_ns >= SETTLED_NS;
     out->n = g->n;
     for (uint32_t i = 0; i < g->n; i++) {
         const struct bh_member *m = &g->at[i];
@@ -230,6 +248,7 @@ int bh_govern_step(struct bh_govern *g, const struct bh_govern_in *in, struct bh
     divide(g);
     w = choose(g);
     decide(g, &w);
+    watch_still(g);
     tell(g, &w, out);
     return 0;
 }
@@ -239,7 +258,7 @@ void bh_govern_release(const struct bh_govern *g, struct bh_govern_out *out)
     const struct need w = {.mode = BH_GOVERN_FREE};
     tell(g, &w, out);
     out->mode = BH_GOVERN_FREE;
-    out->turns = out->open_loop = out->pause_first = 0;
+    out->turns = out->open_loop = out->pause_first = out->settled = 0;
     for (uint32_t i = 0; i < out->n; i++) {
         out->at[i].paused = 0;
         out->at[i].slice_us = g->config.default_slice_us;

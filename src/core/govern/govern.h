@@ -23,6 +23,10 @@
  * the others by being left out, and it is there at once when it comes back. An operator's own pause is not
  * the controller's business: leave such a tenant out of the input.
  *
+ * Where the sensors see who has the card and not whether it works, a tenant in doubt that has its turn keeps
+ * it until that is known, 0.65 s at most, and pays for it later; light tenants wait for that, too. If it
+ * rests it is light from then on, and the rest is lent.
+ *
  * A share is time on the card. A tenant that holds a turn is charged for the gaps it leaves in it too, as
  * they are nobody else's: so a synchronizing tenant with a share of 30 % reaches 30 % of the rate it has
  * alone.
@@ -77,6 +81,7 @@ struct bh_govern_asked {
     uint8_t latency;         /* enum bh_govern_class */
     uint8_t state;           /* enum bh_govern_state, since the last step */
     uint64_t gpu_ns;         /* delivered since its last sample, or BH_GOVERN_NO_SAMPLE */
+    uint8_t doubt; /* gpu_ns may hold rests: only when it has the card alone for long can that be told */
 };
 struct bh_govern_in {
     uint32_t elapsed_us; /* since the last step; 1 to BH_GOVERN_ELAPSED_MAX_US */
@@ -104,7 +109,8 @@ struct bh_govern_out {
     uint8_t open_loop; /* somebody's sensors are blind: shares are set, not checked */
     /* Order of the pauses and resumes of this step: else resume first, so that the card stays busy. */
     uint8_t pause_first;
-    uint32_t n; /* same order as in the input */
+    uint8_t settled; /* nobody takes turns and nothing was changed for a second: the next step may be later */
+    uint32_t n;      /* same order as in the input */
     struct bh_govern_told at[BH_GOVERN_TENANTS];
 };
 /* What `bulkhead top` calls error: held less target, in permille. */

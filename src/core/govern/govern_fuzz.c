@@ -58,6 +58,7 @@ static void draw_input(struct bh_choice *c, struct bh_govern_in *in)
         a->floor_permille = bh_choose(c, 6) ? 0 : bh_choose(c, 1001);
         a->latency = bh_choose(c, 10) == 0;
         a->state = (uint8_t)bh_choose(c, 3);
+        a->doubt = bh_choose(c, 6) == 0;
         a->gpu_ns = bh_choose(c, 5) ? (uint64_t)bh_choose(c, 256) * in->elapsed_us * 4 : BH_GOVERN_NO_SAMPLE;
         if (bh_choose(c, 60) == 0)
             a->gpu_ns = UINT64_MAX - 1;

@@ -34,7 +34,7 @@ struct bh_member {
     bool latency;
 
     /* sense */
-    bool seen, active, returned, has_sample;
+    bool seen, active, returned, has_sample, doubt;
     int64_t sample_ns, span_ns; /* this step's sample and the time it covers */
     int64_t unseen_ns, idle_ns, away_ns, age_ns;
     uint32_t fast_ppm; /* smoothed over a tenth of a second */
@@ -56,6 +56,9 @@ struct bh_member {
     uint32_t price_ppm; /* in this turn it is charged by GPU time at this rate; 0: by the clock */
     int64_t credit_ns;
     int64_t paused_ns, escape_ns;
+    int64_t owed_ns; /* of a long turn in doubt, beyond what credit may fall to; paid back by and by */
+    bool certain;    /* its samples are known to hold no rests, since just now */
+    int64_t doubt_wait_ns, doubt_next; /* until doubt has its turn again, and how long to wait then */
 
     /* slices */
     uint32_t slice_us;
@@ -81,7 +84,9 @@ struct bh_govern {
     uint32_t part; /* of the windows, being filled */
 
     enum bh_govern_mode mode;
-    bool turns; /* turns were taken in the step that just ended */
+    bool turns;       /* turns were taken in the step that just ended */
+    int64_t still_ns; /* for so long nobody was told anything new */
+    uint64_t told;    /* a digest of what they were told */
 
     /* turns: holder 0 is nobody, for the part of the time that caps leave empty */
     uint64_t holder;
@@ -115,6 +120,14 @@ static inline bool bh_is_heavy(const struct bh_member *m)
 {
     return m->active && !m->latency && !m->light;
 }
+
+/* It is in doubt and is to be seen alone. */
+static inline bool bh_is_looked_at(const struct bh_member *m)
+{
+    return m->doubt && m->doubt_wait_ns == 0;
+}
+/* It was: for a while that has to do. */
+void bh_sense_looked(struct bh_member *m);
 
 void bh_sense(struct bh_govern *g, const struct bh_govern_in *in);
 void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a);

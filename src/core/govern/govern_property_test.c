@@ -139,7 +139,7 @@ TEST(shares_come_right_within_a_second)
             change(w, &c);
             world_run(w, 1000);
             world_mark(w);
-            world_run(w, 2000);
+            world_run(w, 3000); /* a turn more or less is not to matter */
             ok = holds(w, seed);
         }
         world_free(w);
@@ -161,6 +161,7 @@ TEST(shares_come_right_where_only_turns_are_seen)
         bh_choice_fill(bytes, sizeof(bytes), seed);
         struct world *w = world_new(0, 0);
         w->card.by_turns = true;
+        w->card.use_off_permille = 100;
         for (uint32_t i = 0, n = 1 + bh_choose(&c, MOST - 1); i < n; i++)
             change(w, &c);
         for (uint32_t i = 0; ok && i < CHANGES; i++) {
@@ -184,22 +185,156 @@ TEST(who_rests_in_its_turns_does_not_keep_the_card)
     for (size_t k = 0; k < 3 * BH_COUNT_OF(others); k++) {
         struct world *w = world_new(0, 0);
         w->card.by_turns = true;
-        w->card.use_over_permille = (uint32_t)(k / BH_COUNT_OF(others)) * 75; /* its use is seen too high */
+        w->card.use_off_permille = (uint32_t)(k / BH_COUNT_OF(others)) * 100;
         (void)world_add(w, others[k % BH_COUNT_OF(others)], 50, 0);
         (void)world_add(w, CARD_SPORADIC, 50, 0);
-        world_run(w, 2000);
+        world_run(w, 3000);
         world_mark(w);
         world_run(w, 13000); /* with the looks at it in between */
         const int64_t busy = world_share(w, 0), little = world_rate(w, 1);
         struct card_tenant *t = &w->card.at[w->at[1].on_card];
-        const int64_t half = card_wait_ns(t, 500), longest = card_wait_ns(t, 1000);
+        const int64_t half = card_wait_ns(t, 500);
         const bool light = w->out.at[1].light;
+        const uint32_t asks = w->card.use.asks;
         world_free(w);
-        printf("# kind %d: %" PRId64 " and %" PRId64 " permille; it waits %" PRId64 " us, at most %" PRId64
-               "\n",
-               others[k % BH_COUNT_OF(others)], busy, little, half / 1000, longest / 1000);
-        CHECK(light && busy >= 880);
-        CHECK(little >= 980 && half <= 3000000 && longest <= 100000000);
+        printf("# kind %d: %" PRId64 " and %" PRId64 " permille; it waits %" PRId64 " us; %u asks\n",
+               others[k % BH_COUNT_OF(others)], busy, little, half / 1000, asks);
+        CHECK(light && busy >= 900);
+        CHECK(little >= 970 && half <= 3000000);
+        CHECK(asks <= 16 * 2 + 60);
+    }
+}
+
+/* From the first moment on, as it was measured on an H200 with what was before: 49 and 3 in a hundred, for ever. */
+static void run_beside(const uint32_t *weights, uint32_t little, uint64_t seed)
+{
+    struct world *w = world_new(0, 0);
+    int64_t least = 1000;
+    w->card.by_turns = true;
+    w->card.use_off_permille = 100;
+    w->card.dice = seed;
+    card_run(&w->card, (int64_t)seed * 3000000); /* when samples come is chance */
+    (void)world_add(w, CARD_LONG, weights[0], 0);
+    for (uint32_t i = 0; i < little; i++)
+        (void)world_add(w, CARD_SPORADIC, weights[1 + i], 0);
+    world_run(w, 1000 + 1000 * little);
+    world_mark(w);
+    world_run(w, 10000);
+    for (uint32_t i = 0; i < little; i++)
+        least = world_rate(w, 1 + i) < least ? world_rate(w, 1 + i) : least;
+    const int64_t busy = world_share(w, 0);
+    const uint32_t changes = w->mode_changes, asks = w->card.use.asks;
+    world_free(w);
+    if (seed == 1)
+        printf("# of %u: %" PRId64 ", the others at least %" PRId64
+               " of what they ask for; %u changes, %u asks\n",
+               little + 1, busy, least, changes, asks);
+    /* 43 are theirs, and 45 for the changes of the card */
+    CHECK(busy >= 1000 - 110 * (int64_t)little && least >= 970);
+    CHECK(changes <= 2 * 4 * little); /* looks: there and back */
+}
+
+TEST(what_small_ones_leave_of_their_share_is_lent)
+{
+    static const uint32_t even[] = {50, 50}, third[] = {34, 33, 33}, small[] = {80, 20},
+                          more[] = {40, 20, 20, 20};
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        run_beside(even, 1, seed);
+        run_beside(third, 2, seed);
+        run_beside(small, 1, seed);
+        run_beside(more, 3, seed);
+    }
+}
+
+/* Small, then long, then small again: lent, given back, lent. */
+TEST(who_changes_is_followed)
+{
+    static const enum card_kind busy[] = {CARD_LONG, CARD_SYNC, CARD_SHORT};
+    for (size_t k = 0; k < BH_COUNT_OF(busy); k++) {
+        struct world *w = world_new(0, 0);
+        int64_t share[6], rate[6];
+        w->card.by_turns = true;
+        w->card.use_off_permille = 100;
+        (void)world_add(w, CARD_LONG, 50, 0);
+        const uint32_t other = world_add(w, CARD_SPORADIC, 50, 0)->on_card;
+        for (int i = 0; i < 6; i++) {
+            card_turn_into(&w->card, other, i % 2 ? busy[k] : CARD_SPORADIC);
+            world_run(w, 4000);
+            world_mark(w);
+            world_run(w, 3000);
+            share[i] = world_share(w, 0);
+            rate[i] = world_rate(w, 1);
+            printf("# %s: %" PRId64 " and %" PRId64 "\n", i % 2 ? "busy" : "small", share[i], rate[i]);
+        }
+        world_free(w);
+        for (int i = 0; i < 6; i++) {
+            CHECK(i % 2 ? share[i] >= 450 && rate[i] >= 450 : share[i] >= 900 && rate[i] >= 970);
+        }
+    }
+}
+
+/* With many gaps in its work the card is seen less busy than it is; that must not make one light. */
+TEST(who_synchronizes_is_not_taken_for_light)
+{
+    for (uint32_t n = 2; n <= 4; n++) {
+        struct world *w = world_new(0, 0);
+        uint32_t light = 0;
+        w->card.by_turns = true;
+        w->card.use_off_permille = 100;
+        (void)world_add(w, n % 2 ? CARD_LONG : CARD_SYNC, 10, 0);
+        for (uint32_t i = 1; i < n; i++)
+            (void)world_add(w, CARD_SYNC, 10, 0);
+        world_run(w, 1500);
+        world_mark(w);
+        for (int i = 0; i < 2000; i++) {
+            world_step(w);
+            for (uint32_t k = 0; k < n; k++)
+                light += w->out.at[k].light;
+        }
+        int64_t least = 1000, most = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            least = world_rate(w, i) < least ? world_rate(w, i) : least;
+            most = world_rate(w, i) > most ? world_rate(w, i) : most;
+        }
+        const uint32_t changes = w->mode_changes;
+        world_free(w);
+        printf("# %u: from %" PRId64 " to %" PRId64 "\n", n, least, most);
+        CHECK_EQ(light, 0);
+        CHECK_EQ(changes, 0);
+        CHECK(most - least <= 30 && least >= 930 / (int64_t)n);
+    }
+}
+
+/*
+ * One that works whenever it has a long turn and hardly else, so that the sum never fits what is believed of it. It may make
+ * the others wait; it must not get more than its share by that.
+ */
+TEST(who_works_only_when_it_is_looked_at_gains_nothing)
+{
+    static const uint32_t weights[] = {50, 20};
+    for (size_t k = 0; k < BH_COUNT_OF(weights); k++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        (void)world_add(w, CARD_LONG, 100 - weights[k], 0);
+        const uint32_t sly = world_add(w, CARD_SPORADIC, weights[k], 0)->on_card;
+        int64_t held = 0, long_turns = 0;
+        world_mark(w);
+        for (int i = 0; i < 6000; i++) {
+            const bool mine = !w->out.at[1].paused && w->out.at[0].paused, was = held >= 60000;
+            held = mine ? held + STEP_US : 0;
+            long_turns += !was && held >= 60000;
+            if (was != (held >= 60000))
+                card_turn_into(&w->card, sly, was ? CARD_SPORADIC : CARD_SHORT);
+            world_step(w);
+        }
+        const struct card_tenant *t = &w->card.at[sly];
+        const int64_t other = world_share(w, 0), got = t->done_ns / 1000 * 1000 / (w->card.now_ns / 1000);
+        world_free(w);
+        printf("# share %u: it got %" PRId64 " in %" PRId64 " long turns, the other %" PRId64 "\n",
+               weights[k], got, long_turns, other);
+        CHECK(long_turns >= 1 && long_turns <= 8);
+        CHECK(got <= 10 * (int64_t)weights[k] + 20);
+        CHECK(other >= 1000 - 10 * (int64_t)weights[k] - 60);
     }
 }
 

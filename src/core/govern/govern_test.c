@@ -180,6 +180,32 @@ TEST(a_tenant_that_rests_in_its_turns_is_light)
     CHECK(out.at[0].target_permille >= 880 && out.at[1].target_permille <= 120);
 }
 
+TEST(settled_is_a_second_without_anything_new)
+{
+    struct bh_govern *g = fresh();
+    struct bh_govern_out out = {0};
+    struct bh_govern_asked a[] = {busy(1, 70, 3430000), busy(2, 30, 1470000)};
+    int rc = 0, early = 0;
+    for (int i = 0; i < 400 && rc == 0; i++) {
+        rc = step(g, &out, 2, a);
+        early += i < 200 && out.settled;
+    }
+    const bool settled = out.settled && out.mode == BH_GOVERN_SLICES;
+    a[1].weight = 31;
+    if (rc == 0)
+        rc = step(g, &out, 2, a);
+    const bool changed = !out.settled;
+    a[1].cap_permille = 100; /* so they take turns */
+    bool in_turns = false;
+    for (int i = 0; i < 400 && rc == 0; i++) {
+        rc = step(g, &out, 2, a);
+        in_turns |= out.settled;
+    }
+    bh_govern_free(g);
+    CHECK_EQ(rc, 0);
+    CHECK(early == 0 && settled && changed && !in_turns);
+}
+
 TEST(who_runs_though_paused_is_named)
 {
     struct bh_govern *g = fresh();

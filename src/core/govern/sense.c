@@ -13,13 +13,18 @@
 #define LIGHT_OUT    300000u
 #define PROBE_NS     (200 * BH_MS)
 #define PROBE_MAX    (64000 * BH_MS)
+#define DOUBT_NS     (2000 * BH_MS)
+#define DOUBT_MAX    (64000 * BH_MS)
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 
 void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a)
 {
-    *m = (struct bh_member){
-        .id = a->id, .trim = BH_TRIM_ONE, .unfilled_try = 20000 * BH_MS, .probe_ns = 2000 * BH_MS};
+    *m = (struct bh_member){.id = a->id,
+                            .trim = BH_TRIM_ONE,
+                            .unfilled_try = 20000 * BH_MS,
+                            .probe_ns = 2000 * BH_MS,
+                            .doubt_next = DOUBT_NS};
     m->away_ns = 10000 * BH_MS; /* whoever comes is served as one who comes back */
 }
 
@@ -110,7 +115,7 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
         return;
     }
     m->light_ns += g->step_ns;
-    if (m->light_ns >= m->probe_ns) {
+    if (m->light_ns >= m->probe_ns || bh_is_looked_at(m)) {
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
         m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
@@ -133,6 +138,34 @@ uint32_t bh_sense_demand(const struct bh_member *m)
         need = m->alone_ppm + (uint64_t)m->alone_ppm / 16 + 5000;
     need = (need + DEMAND_GRAIN - 1) / DEMAND_GRAIN * DEMAND_GRAIN;
     return need > BH_FAIR_WHOLE ? BH_FAIR_WHOLE : (uint32_t)need;
+}
+
+void bh_sense_looked(struct bh_member *m)
+{
+    m->doubt_wait_ns = m->doubt_next;
+    m->doubt_next = bh_between(m->doubt_next * 2, 0, DOUBT_MAX);
+}
+
+/*
+ * One that works when it is looked at and rests else would have long turns again and again: it has to wait longer and
+ * longer. It gains nothing by them, but the others wait.
+ */
+static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doubt)
+{
+    m->doubt_wait_ns = bh_between(m->doubt_wait_ns - g->step_ns, 0, m->doubt_wait_ns);
+    if (m->light) {
+        m->doubt_wait_ns = 0;
+        m->doubt_next = DOUBT_NS;
+    }
+    if (m->doubt && !doubt) { /* what was learnt before was learnt of samples that held rests */
+        bh_sense_looked(m);
+        m->alone_known = false;
+        m->turn_gpu_ns = m->turn_free_ns = 0;
+        m->turn_least_ppm = BH_FAIR_WHOLE;
+        m->certain = true;
+    }
+    m->certain = m->certain && !doubt;
+    m->doubt = doubt;
 }
 
 static void watch_escape(const struct bh_govern *g, struct bh_member *m)
@@ -161,6 +194,7 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
         /* Slices are tried again in time, but not while it is seen to leave gaps. */
         if (!m->alone_known || m->alone_ppm >= FILLS)
             m->unfilled_ns = bh_between(m->unfilled_ns - g->step_ns, 0, m->unfilled_ns);
+        take_doubt(g, m, a->doubt != 0);
         take_sample(g, m, a->gpu_ns);
         see_work(g, m, (enum bh_govern_state)a->state);
         learn_alone(g, m);

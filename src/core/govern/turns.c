@@ -13,8 +13,10 @@
 #define CREDIT_MAX    (200 * BH_MS)
 #define DEBT_NS       (500 * BH_MS)
 #define LONG_AGO      (1000 * BH_MS)
-#define EMPTY_LEAST   5000u       /* less than this is rounding, not a cap */
-#define CALL_NS       (1 * BH_MS) /* a pause or a resume, and room to spare; made one after the other */
+#define EMPTY_LEAST   5000u         /* less than this is rounding, not a cap */
+#define CALL_NS       (1 * BH_MS)   /* a pause or a resume, and room to spare; made one after the other */
+#define LOOK_MOST     (650 * BH_MS) /* of a holder in doubt; two of the driver's samples need 400 to 600 */
+#define OWED_MOST     (1000 * BH_MS)
 #define LEARN_LEAST   (4 * BH_MS)
 #define LEARN_OFTEN   (40 * BH_MS)
 #define RELIED_NS     (60 * BH_MS)
@@ -83,11 +85,12 @@ static void learn(const struct bh_govern *g, struct bh_member *m)
     uint32_t now = bh_ppm(m->turn_gpu_ns, m->turn_free_ns);
     const uint32_t in_all = bh_ppm(m->gpu.sum, m->age_ns < g->time.sum ? m->age_ns : g->time.sum);
     const uint32_t need = in_all > m->turn_least_ppm ? in_all : m->turn_least_ppm;
-    if (m->turn_free_ns < LEARN_LEAST)
+    if (m->turn_free_ns < LEARN_LEAST || bh_is_looked_at(m))
         return;
     /* once may be chance */
     m->dry_turns = m->turn_least_ppm < RUNS_DRY ? m->dry_turns + 1 : 0;
-    const bool was_dry = m->dry, dry = m->dry_turns >= (m->alone_known ? DRY_TURNS : DRY_TURNS_NEW);
+    const uint32_t sure = m->certain ? 1 : m->alone_known ? DRY_TURNS : DRY_TURNS_NEW;
+    const bool was_dry = m->dry, dry = m->dry_turns >= sure;
     if (m->dry_turns && !dry) {
         forget_turn(m);
         return;
@@ -104,6 +107,7 @@ static void learn(const struct bh_govern *g, struct bh_member *m)
     if (dry) /* what it did in its turns says nothing about how much it does */
         m->fast_ppm = now;
     m->alone_known = true;
+    m->certain = false;
     m->unlearnt_ns = 0;
     forget_turn(m);
 }
@@ -138,8 +142,9 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
         struct bh_member *m = &g->at[i];
         if (!m->in_turns)
             continue;
-        const int64_t ns = bh_part(g->step_ns, m->target_ppm);
-        m->credit_ns += ns;
+        const int64_t ns = bh_part(g->step_ns, m->target_ppm), back = bh_between(m->owed_ns, 0, ns / 2);
+        m->owed_ns -= back;
+        m->credit_ns += ns - back;
         left -= ns;
         owed += m->target_ppm;
     }
@@ -150,8 +155,13 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
             g->at[i].credit_ns += left / BH_US * (int64_t)g->at[i].target_ppm / owed * BH_US;
     }
     g->empty_credit_ns = bh_between(g->empty_credit_ns, -CREDIT_MAX, CREDIT_MAX);
-    for (uint32_t i = 0; i < g->n; i++)
-        g->at[i].credit_ns = bh_between(g->at[i].credit_ns, -debt_most(g, &g->at[i]), CREDIT_MAX);
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        const int64_t beyond = -debt_most(g, m) - m->credit_ns;
+        if (beyond > 0 && m->id == g->holder && m->doubt)
+            m->owed_ns = bh_between(m->owed_ns + beyond, 0, OWED_MOST);
+        m->credit_ns = bh_between(m->credit_ns, -debt_most(g, m), CREDIT_MAX);
+    }
 }
 
 /*
@@ -161,7 +171,7 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
  */
 static int64_t price(const struct bh_govern *g, const struct bh_member *m, int64_t free_ns)
 {
-    if (m->price_ppm &&
+    if (m->price_ppm && !m->doubt &&
         m->seen) { /* else nobody says what it had, and a holder that costs nothing would hold for ever */
         const int64_t with_gaps = m->sample_ns / BH_US * BH_FAIR_WHOLE / m->price_ppm * BH_US;
         return bh_between(with_gaps, 0, m->span_ns + g->config.lag_us * BH_US);
@@ -271,6 +281,10 @@ static void hand_over(struct bh_govern *g, uint64_t to)
     struct bh_member *h = holder_of(g);
     if (h)
         learn(g, h);
+    if (h && bh_is_looked_at(h) && g->held_ns >= LOOK_MOST)
+        bh_sense_looked(h);
+    if (h)
+        h->certain = false;
     if (g->holder == to)
         return;
     g->holder = to;
@@ -286,6 +300,8 @@ static int64_t shortest_turn(const struct bh_govern *g, const struct bh_member *
 {
     const int64_t usual = 2 * (int64_t)g->config.lead_us * BH_US;
     const int64_t enough = g->settle_ns + g->config.lag_us * BH_US + 2 * g->step_ns;
+    if (h && (bh_is_looked_at(h) || h->certain)) /* what was found is worth learning, too */
+        return LOOK_MOST + (h->certain ? LEARN_OFTEN + 2 * g->step_ns : 0);
     return h && h->seen && !relied_on(h) && enough > usual ? enough : usual;
 }
 
@@ -327,9 +343,17 @@ void bh_turns_decide(struct bh_govern *g)
     g->settle_ns = calls ? calls * CALL_NS : g->settle_ns;
 }
 
+/* Somebody must be seen alone: whoever runs beside the others would rest on the card as well. */
+static bool is_looking(struct bh_govern *g)
+{
+    const struct bh_member *h = g->turns ? holder_of(g) : NULL;
+    return h && (bh_is_looked_at(h) || h->certain);
+}
+
 void bh_turns_gate(struct bh_govern *g)
 {
     const int64_t lead = g->config.lead_us * BH_US;
+    const bool looking = is_looking(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const bool was = m->paused;
@@ -339,14 +363,15 @@ void bh_turns_gate(struct bh_govern *g)
         const uint32_t most = m->cap_ppm && !m->light ? m->cap_ppm : m->target_ppm;
         if (!held || bh_is_heavy(m)) {
             m->gated = false;
-            m->paused = false;
+            m->paused = looking && m->light;
+            m->corrections += m->paused && !was;
             continue;
         }
         /* Blind, it is charged for all the time it might have run. */
         m->credit_ns += bh_part(g->step_ns, most) - (m->seen || m->paused ? m->sample_ns : g->step_ns);
         m->credit_ns = bh_between(m->credit_ns, -CREDIT_MAX, 2 * lead);
         m->gated = m->active && (m->gated ? m->credit_ns < 0 : m->credit_ns < -lead);
-        m->paused = m->gated;
+        m->paused = m->gated || (looking && m->light);
         m->corrections += m->paused && !was;
     }
 }

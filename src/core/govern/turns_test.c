@@ -100,6 +100,84 @@ TEST(a_silent_holder_does_not_starve_a_small_share)
     CHECK(ran >= 6); /* in eight seconds */
 }
 
+/* One of two is in doubt until it had a long turn, again and again where it comes back at once. */
+static void doubt(uint32_t weight, bool again, int *held, int *longest, int *gap, int *looks)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int turn = 0, away = 0;
+    bool in_doubt = false;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    *held = *longest = *gap = *looks = 0;
+    for (int s = 0; s < 4000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 2};
+        for (uint32_t i = 0; i < 2; i++) {
+            const bool ran = s && !out.at[i].paused;
+            in.at[i] = (struct bh_govern_asked){.id = i + 1,
+                                                .weight = i ? weight : 100 - weight,
+                                                .cap_permille = i ? 10 * weight : 0,
+                                                .state = ran || !s ? BH_GOVERN_BUSY : BH_GOVERN_UNKNOWN,
+                                                .gpu_ns = ran ? 5000000 : 0};
+        }
+        turn = s && !out.at[1].paused ? turn + 1 : 0;
+        away = turn ? 0 : away + 1;
+        in_doubt = s == 400 || (again && turn == 0 && s >= 400) || (in_doubt && turn < 70);
+        in.at[1].doubt = in_doubt;
+        *looks += turn == 60;
+        *held += turn > 0;
+        *longest = turn > *longest ? turn : *longest;
+        *gap = s > 400 && away > *gap ? away : *gap;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+}
+
+TEST(a_long_turn_in_doubt_is_paid_back_and_starves_nobody)
+{
+    static const uint32_t weights[] = {50, 20, 10};
+    int held, longest, gap, looks;
+    for (size_t k = 0; k < 3; k++) {
+        const int due = (int)weights[k] * 40; /* of 4000 steps */
+        doubt(weights[k], false, &held, &longest, &gap, &looks);
+        CHECK(looks == 1 && longest >= 70 && longest <= 85);
+        CHECK(held >= due - 40 && held <= due + 40);
+        CHECK(gap <= 400);
+        doubt(weights[k], true, &held, &longest, &gap, &looks);
+        CHECK(looks >= 3 && looks <= 5); /* in 18 seconds: less and less */
+        printf("# %u: %d of %d, %d looks, away for %d\n", weights[k], held, due, looks, gap);
+        CHECK(held <= due + 200 && gap <= 400); /* what it has too much is a second at most, ever */
+    }
+}
+
+TEST(a_doubt_that_no_turn_ends_ends_the_turn)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int turn = 0, longest = 0, looks = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 2000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 2};
+        for (uint32_t i = 0; i < 2; i++)
+            in.at[i] = (struct bh_govern_asked){.id = i + 1,
+                                                .weight = 1,
+                                                .cap_permille = i ? 500 : 0,
+                                                .state = BH_GOVERN_BUSY,
+                                                .gpu_ns = s && !out.at[i].paused ? 5000000 : 0,
+                                                .doubt = 1};
+        turn = s && !out.at[1].paused ? turn + 1 : 0;
+        looks += turn == 60;
+        longest = turn > longest ? turn : longest;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+    CHECK(longest >= 125 && longest <= 135); /* 0.65 s */
+    CHECK(looks >= 2 && looks <= 4);         /* of ten */
+}
+
 TEST(a_light_tenant_runs_beside_the_holder)
 {
     struct world *w = world_new(0, 0);

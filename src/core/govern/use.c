@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * use.c - samples of a sum to uses of each. See use.h for what is believed of them.
+ *
+ * When a sample was taken is known only by when it was first there: after the driver was last asked. It is of the time
+ * since the one before, at most WINDOW_NS. So it is of the time after a mark that is older than both together, and says
+ * something of a process that had the card from that mark on.
+ */
+#include "core/govern/use.h"
+
+#include <string.h>
+
+#define MS        UINT64_C(1000000)
+#define MARK_NS   (20 * MS)
+#define WINDOW_NS (170 * MS) /* measured: 143 to 167 ms */
+#define SEEK_NS   (50 * MS)
+#define CALM_NS   (500 * MS)
+#define QUIET_NS  (1000 * MS)
+#define ALONE_NS  (100 * MS)
+#define LONG_NS   (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
+#define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
+#define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
+#define DOUBT_NS  (10000 * MS)
+#define CHANGE_NS UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
+
+enum {
+    SOON_MARKS = 3,
+    LITTLE = 150,   /* permille: whatever it had to catch up with */
+    FRUITLESS = 20, /* asks: there are no samples here */
+    FADES = 6,      /* one part of so many goes with each sample */
+    FEW = 3,        /* samples before anything is compared */
+    WHOLE = 1000,
+    SMALL = 500,     /* who uses less may be beside one that is looked at */
+    MOST_OTHER = 20, /* permille of a span that others may have had */
+    MUCH = 400,      /* permille of a span that one must have had */
+    SUSPECT = 100,   /* permille of the time held: enough to be the reason */
+    AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
+    JUMP = 200,
+    FADE_MOST = 32,
+};
+
+void bh_use_init(struct bh_use *u)
+{
+    memset(u, 0, sizeof(*u));
+}
+
+static struct bh_use_line *find(struct bh_use *u, uint32_t pid)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].pid == pid)
+            return &u->at[i];
+    return NULL;
+}
+
+static const struct bh_use_turns *turns_of(const struct bh_use_look *look, uint32_t pid)
+{
+    for (size_t i = 0; i < look->n && i < BH_USE_PROCESSES; i++)
+        if (look->at[i].pid == pid)
+            return &look->at[i];
+    return NULL;
+}
+
+static void note_turns(struct bh_use_line *line, const struct bh_use_turns *t)
+{
+    if (t->ns < line->had_ns || t->long_ns < line->long_ns) /* it was forgotten meanwhile, and began anew */
+        *line = (struct bh_use_line){.pid = line->pid};
+    line->had_ns = t->ns;
+    line->long_ns = t->long_ns;
+}
+
+/* The record of turns forgets processes, and so does this; there is room for as many. */
+static void follow(struct bh_use *u, const struct bh_use_look *look)
+{
+    for (size_t i = u->n; i-- > 0;)
+        if (!turns_of(look, u->at[i].pid))
+            u->at[i] = u->at[--u->n];
+    u->turns = 0;
+    for (size_t i = 0; i < look->n && i < BH_USE_PROCESSES; i++) {
+        struct bh_use_line *line = find(u, look->at[i].pid);
+        u->turns += look->at[i].turns;
+        if (!line) {
+            line = &u->at[u->n++];
+            *line = (struct bh_use_line){.pid = look->at[i].pid};
+        }
+        note_turns(line, &look->at[i]);
+    }
+}
+
+void bh_use_watch(struct bh_use *u, const struct bh_use_look *look)
+{
+    const uint64_t last = u->mark_ns[u->mark];
+    follow(u, look);
+    u->seen_long |= look->held && look->now_ns > look->from_ns && look->now_ns - look->from_ns > LONG_NS;
+    if (last && look->now_ns >= last && look->now_ns - last < MARK_NS)
+        return;
+    if (look->now_ns < last) /* a clock that went back */
+        memset(u->mark_ns, 0, sizeof(u->mark_ns));
+    u->mark = (u->mark + 1) % BH_USE_MARKS;
+    u->mark_ns[u->mark] = look->now_ns;
+    u->mark_turns[u->mark] = u->turns;
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].marks_ns[u->mark] = u->at[i].had_ns;
+}
+
+/* The newest mark that is at least so old; BH_USE_MARKS: none. */
+static uint32_t mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns)
+{
+    for (uint32_t k = 0; k < BH_USE_MARKS; k++) {
+        const uint32_t m = (u->mark + BH_USE_MARKS - k) % BH_USE_MARKS;
+        if (!u->mark_ns[m])
+            break;
+        if (u->mark_ns[m] + ns <= now_ns)
+            return m;
+    }
+    return BH_USE_MARKS;
+}
+
+static uint64_t since_mark(const struct bh_use_line *line, uint32_t m)
+{
+    return line->had_ns > line->marks_ns[m] ? line->had_ns - line->marks_ns[m] : 0;
+}
+
+/* What changes of the card took, at most this. */
+static uint64_t changes(const struct bh_use *u, uint64_t turns_before, uint64_t span)
+{
+    const uint64_t ns = u->turns > turns_before ? (u->turns - turns_before) * CHANGE_NS : 0;
+    return ns < span / 4 ? ns : span / 4;
+}
+
+static bool is_small(const struct bh_use_line *line)
+{
+    return line->known && line->permille < SMALL;
+}
+
+/* By what is believed, with nobody in its way; what it had is all that it can have worked. */
+static uint64_t most_work(const struct bh_use_line *line, uint64_t had, uint64_t span)
+{
+    const uint64_t most = span / WHOLE * line->permille;
+    return line->known && line->permille < WHOLE && most < had ? most : had;
+}
+
+/* It had the card at the beginning of that time, too: what came before was another's. */
+static bool had_from(const struct bh_use *u, const struct bh_use_line *line, uint32_t m)
+{
+    uint32_t k = m;
+    for (uint32_t i = 0; i < SOON_MARKS && k != u->mark; i++)
+        k = (k + 1) % BH_USE_MARKS;
+    return line->marks_ns[k] >= line->marks_ns[m] &&
+           line->marks_ns[k] - line->marks_ns[m] >= (u->mark_ns[k] - u->mark_ns[m]) / WHOLE * MUCH;
+}
+
+/* Had it the card since that mark, but for visits of such as use little? What those used, in *ret_visits. */
+static bool was_alone(const struct bh_use *u, const struct bh_use_line *line, uint32_t m, uint64_t span,
+                      uint64_t *ret_visits)
+{
+    uint64_t others = 0;
+    *ret_visits = 0;
+    for (size_t i = 0; i < u->n; i++) {
+        const uint64_t had = since_mark(&u->at[i], m);
+        if (&u->at[i] == line)
+            continue;
+        if (is_small(&u->at[i]))
+            *ret_visits += most_work(&u->at[i], had, span);
+        else
+            others += had;
+    }
+    return others <= span / WHOLE * MOST_OTHER && since_mark(line, m) >= span / WHOLE * MUCH &&
+           had_from(u, line, m);
+}
+
+static bool is_sought(const struct bh_use *u, uint64_t now_ns)
+{
+    const uint32_t m = mark_before(u, now_ns, ALONE_NS);
+    uint64_t visits;
+    if (m == BH_USE_MARKS || u->fruitless > FRUITLESS)
+        return false;
+    for (size_t i = 0; i < u->n; i++)
+        if ((!u->at[i].known || u->at[i].doubt) &&
+            was_alone(u, &u->at[i], m, now_ns - u->mark_ns[m], &visits))
+            return true;
+    return false;
+}
+
+bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
+{
+    if (!u->asked || look->now_ns < u->asked_ns)
+        return true;
+    const uint64_t gap = look->now_ns - u->asked_ns;
+    if (gap >= QUIET_NS || (gap >= CALM_NS && u->seen_long))
+        return true;
+    return gap >= SEEK_NS && is_sought(u, look->now_ns);
+}
+
+/* ---- what is believed ---- */
+
+/* What was compared was by another belief: it begins anew with the next sample. */
+static void begin(struct bh_use *u)
+{
+    u->begun = false;
+}
+
+static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permille)
+{
+    const uint32_t off = permille > line->rough ? permille - line->rough : line->rough - permille;
+    const bool same = line->known && !line->doubt && off < JUMP;
+    line->rough = same ? (3 * line->rough + permille) / 4 : permille;
+    line->permille = line->rough >= BH_USE_FULL ? WHOLE : line->rough;
+    line->known = true;
+    line->doubt = line->seen = false;
+    if (same)
+        return;
+    line->beside = line->besides = 0;
+    begin(u);
+}
+
+static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
+{
+    line->known = line->seen = false;
+    line->doubt = true;
+    line->doubt_at_ns = now_ns;
+    begin(u);
+}
+
+/* A sample that is of one process. */
+static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
+{
+    const uint64_t gap = now_ns > u->asked_before_ns ? now_ns - u->asked_before_ns : 0;
+    const uint32_t m = mark_before(u, now_ns, WINDOW_NS + (gap < WINDOW_NS ? gap : WINDOW_NS));
+    if (m == BH_USE_MARKS)
+        return;
+    const uint64_t span = now_ns - u->mark_ns[m], used = span / WHOLE * permille;
+    const uint64_t lost = changes(u, u->mark_turns[m], span);
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        uint64_t visits;
+        if (!was_alone(u, line, m, span, &visits))
+            continue;
+        const uint64_t own = used > visits ? used - visits : 0, all = since_mark(line, m);
+        const uint64_t had = all - (lost < all / 2 ? lost : all / 2);
+        const uint32_t seen = own >= had || had < WHOLE ? WHOLE : (uint32_t)(own / (had / WHOLE));
+        /* What it could not do while it was paused comes first: of one that rests the next sample tells. */
+        if (!line->known && !line->seen && seen >= LITTLE && seen < BH_USE_FULL)
+            line->seen = true;
+        else /* who does nothing at all is not given the card again */
+            believe(u, line, lost && seen < AT_WORK ? AT_WORK : seen);
+    }
+}
+
+/* ---- whether it can be true ---- */
+
+/* Who runs beside busy ones has the card to work only, so that tells of a change too small for the sum. */
+static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span, uint64_t now_ns)
+{
+    const uint64_t all = line->had_ns - line->taken_ns, in_long = line->long_ns - line->taken_long_ns;
+    const uint32_t rate = (uint32_t)((all > in_long ? all - in_long : 0) / (span / WHOLE + 1));
+    bool busy = false;
+    for (size_t i = 0; i < u->n; i++) {
+        const struct bh_use_line *other = &u->at[i];
+        if (other == line || other->had_ns - other->taken_ns < span / FADES)
+            continue;
+        if (!other->known || other->permille < WHOLE)
+            return;
+        busy = true;
+    }
+    if (!busy || !is_small(line) || span < 2 * WINDOW_NS)
+        return;
+    if (line->besides < FEW) { /* it may have been paused at first */
+        line->besides++;
+        line->beside = rate > line->beside ? rate : line->beside;
+    } else if (rate > line->beside + line->beside * 3 / 10 + 15) {
+        give_up(u, line, now_ns);
+    } else {
+        line->beside = (7 * line->beside + rate) / 8;
+    }
+}
+
+static bool in_doubt(const struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].doubt)
+            return true;
+    return false;
+}
+
+static void compare(struct bh_use *u, uint64_t now_ns)
+{
+    const uint64_t off = u->held_us / WHOLE * BH_USE_OFF;
+    const bool less = u->used_us + off<u->low_us, more = u->used_us> u->high_us + off;
+    if (u->samples < FEW || in_doubt(u) || !(less || more))
+        return;
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        const bool may = less || (line->known && line->permille < WHOLE);
+        if (may && line->time_ns / 1000 >= u->held_us / WHOLE * SUSPECT)
+            give_up(u, line, now_ns);
+        else if (more && is_small(line))
+            line->known = false;
+    }
+    begin(u);
+}
+
+static void fade(struct bh_use *u, uint32_t n)
+{
+    for (uint32_t k = 0; k < n && k < FADE_MOST; k++) {
+        u->used_us -= u->used_us / FADES;
+        u->low_us -= u->low_us / FADES;
+        u->high_us -= u->high_us / FADES;
+        u->held_us -= u->held_us / FADES;
+        for (size_t i = 0; i < u->n; i++)
+            u->at[i].time_ns -= u->at[i].time_ns / FADES;
+    }
+}
+
+static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
+{
+    const uint64_t lost = changes(u, u->taken_turns, span);
+    fade(u, s->n);
+    u->used_us += span / 1000 * s->mean / WHOLE;
+    u->used_us += lost / 1000;
+    u->high_us += lost / 1000;
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        const uint64_t all = line->had_ns - line->taken_ns, had = all < span ? all : span;
+        line->time_ns += had;
+        u->held_us += had / 1000;
+        u->high_us +=
+            most_work(line, had, span) * 5 / 4 < had ? most_work(line, had, span) * 5 / 4000 : had / 1000;
+        u->low_us += line->known ? had / 1000 * line->permille / WHOLE : had / 1000;
+    }
+    u->samples = s->n < FEW - u->samples ? u->samples + s->n : FEW;
+}
+
+static void take_marks(struct bh_use *u, uint64_t now_ns)
+{
+    u->taken_ns = now_ns;
+    u->taken_turns = u->turns;
+    for (size_t i = 0; i < u->n; i++) {
+        u->at[i].taken_ns = u->at[i].had_ns;
+        u->at[i].taken_long_ns = u->at[i].long_ns;
+    }
+}
+
+static void start(struct bh_use *u)
+{
+    u->begun = true;
+    u->samples = 0;
+    u->used_us = u->low_us = u->high_us = u->held_us = 0;
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].time_ns = 0;
+}
+
+/* What one did before it left says nothing of what it does when it comes back; and no doubt is for ever. */
+static void forget(struct bh_use *u, const struct bh_use_look *look)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        const struct bh_use_turns *t = turns_of(look, line->pid);
+        const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
+        line->known = line->known && !away;
+        line->doubt = line->doubt && !away && look->now_ns >= line->doubt_at_ns &&
+                      look->now_ns - line->doubt_at_ns < DOUBT_NS;
+    }
+}
+
+void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct bh_use_samples *s)
+{
+    const uint64_t now = look->now_ns;
+    follow(u, look);
+    u->asked_before_ns = u->asked ? u->asked_ns : now;
+    u->asked = true;
+    u->asked_ns = now;
+    u->seen_long = false;
+    u->fruitless = s->n ? 0 : u->fruitless + (u->fruitless <= FRUITLESS);
+    forget(u, look);
+    if (s->n == 0)
+        return;
+    const uint64_t span = now > u->taken_ns ? now - u->taken_ns : 0;
+    if (u->begun && span > 0 && span <= GAP_NS) {
+        add_up(u, s, span);
+        for (size_t i = 0; i < u->n; i++)
+            see_beside(u, &u->at[i], span, now);
+        compare(u, now);
+    } else {
+        start(u);
+    }
+    take_marks(u, now);
+    see_alone(u, s->last, now);
+}
+
+static const struct bh_use_line *look_up(const struct bh_use *u, uint32_t pid)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].pid == pid)
+            return &u->at[i];
+    return NULL;
+}
+
+uint32_t bh_use_permille(const struct bh_use *u, uint32_t pid)
+{
+    const struct bh_use_line *line = look_up(u, pid);
+    return line && line->known ? line->permille : BH_USE_UNKNOWN;
+}
+
+bool bh_use_doubt(const struct bh_use *u, uint32_t pid)
+{
+    const struct bh_use_line *line = look_up(u, pid);
+    return line && line->doubt;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * use.h - how much of the time that a process has the card it works, from two things that are known.
+ *
+ * A process that nobody else is in the way of keeps the card while it rests, so the card's record of turns does not
+ * tell work from rest. The driver samples the engine, about every 150 ms: how busy it was since the sample before, all
+ * processes together. (It names one, too, but which is chance: nothing is made of that.) So a sample tells about one
+ * process only where that one had the card all the while, but for visits of such as are known to use little. Of the
+ * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to
+ * what was used. Where it does not, nothing is believed any more, and whoever had much of the card is in doubt until it
+ * is seen alone (the controller gives it a turn for that).
+ */
+#ifndef BH_CORE_GOVERN_USE_H
+#define BH_CORE_GOVERN_USE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    BH_USE_PROCESSES = 256,
+    BH_USE_MARKS = 24,
+    BH_USE_FULL = 850, /* permille; measured: a busy process comes to this, so it counts as all */
+};
+#define BH_USE_UNKNOWN UINT32_MAX
+/* So much of the time held may be missing or too much before what is believed is given up. */
+enum { BH_USE_OFF = 150 };
+
+/* What the record of turns says of a process, since ever. */
+struct bh_use_turns {
+    uint32_t pid;
+    uint64_t ns;
+    uint64_t long_ns;  /* of that, in turns so long that it may have rested in them */
+    uint64_t heard_ns; /* when it last had the card */
+    uint64_t turns;    /* how often it was given it */
+};
+struct bh_use_look {
+    uint64_t now_ns;
+    bool held;
+    uint64_t from_ns;              /* since when whoever has the card does */
+    const struct bh_use_turns *at; /* each once; what is beyond BH_USE_PROCESSES is not looked at */
+    size_t n;
+};
+/* What the driver's samples since the last ones say. */
+struct bh_use_samples {
+    uint32_t n;
+    uint32_t mean, last; /* permille of the time that the engine was busy */
+};
+
+struct bh_use_line {
+    uint32_t pid;
+    uint64_t had_ns, long_ns;         /* when it was last looked */
+    uint64_t marks_ns[BH_USE_MARKS];  /* had_ns at each mark */
+    uint64_t taken_ns, taken_long_ns; /* at the last sample */
+    uint64_t time_ns;                 /* of the window that is compared */
+    bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
+    uint32_t permille, rough;         /* rough: as it was seen, smoothed */
+    uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
+    uint64_t doubt_at_ns;
+};
+
+struct bh_use {
+    struct bh_use_line at[BH_USE_PROCESSES];
+    size_t n;
+    uint64_t turns, taken_turns;    /* of all: each is a change, and takes its time */
+    uint64_t mark_ns[BH_USE_MARKS]; /* 0: none yet */
+    uint64_t mark_turns[BH_USE_MARKS];
+    uint32_t mark; /* the newest */
+    bool asked;
+    uint64_t asked_ns, asked_before_ns;
+    uint32_t fruitless; /* asks without a sample, in a row */
+    bool seen_long;     /* a turn in which one may well rest, since the last ask */
+    bool begun;
+    uint64_t taken_ns;
+    /* The window that is compared; what is old fades. In microseconds. */
+    uint32_t samples;
+    uint64_t used_us, low_us, high_us, held_us;
+};
+
+void bh_use_init(struct bh_use *u);
+/* At every reading of the record. */
+void bh_use_watch(struct bh_use *u, const struct bh_use_look *look);
+/* Should the driver be asked now? It costs: seldom, but often while somebody is alone of whom it would tell something. */
+bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look);
+/* It was asked; this is new. */
+void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct bh_use_samples *s);
+/* How much of its time on the card it works when nobody is in its way, or BH_USE_UNKNOWN. */
+uint32_t bh_use_permille(const struct bh_use *u, uint32_t pid);
+/* Is there reason to think that it is not as believed? */
+bool bh_use_doubt(const struct bh_use *u, uint32_t pid);
+
+#endif

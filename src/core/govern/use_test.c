@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* use_test.c - a card is played: turns of some milliseconds each, and every 150 ms how much of that was work in all. */
+#include "core/govern/use.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+
+#define MS UINT64_C(1000000)
+enum { A = 42, B = 43, C = 44, MOST = 4 };
+
+static struct bh_use use;
+static struct bh_use_turns turns[MOST];
+static uint64_t now, sampled_ns, next_ns, worked_ns, turn_from;
+static uint32_t n_new, sum, last, asks;
+static size_t n_turns;
+
+struct plays {
+    uint32_t pid, turn_ms, works; /* works: permille of it */
+};
+
+static void begin(void)
+{
+    bh_use_init(&use);
+    memset(turns, 0, sizeof(turns));
+    now = sampled_ns = 1000 * MS;
+    next_ns = now + 150 * MS;
+    worked_ns = 0;
+    n_new = sum = last = asks = 0;
+    n_turns = 0;
+}
+
+static struct bh_use_turns *turns_of(uint32_t pid)
+{
+    for (size_t i = 0; i < n_turns; i++)
+        if (turns[i].pid == pid)
+            return &turns[i];
+    turns[n_turns].pid = pid;
+    return &turns[n_turns++];
+}
+
+static void read_card(void)
+{
+    const struct bh_use_look look = {
+        .now_ns = now, .held = true, .from_ns = turn_from, .at = turns, .n = n_turns};
+    if (now >= next_ns) {
+        last = (uint32_t)(worked_ns * 1000 / (now - sampled_ns));
+        sum += last;
+        n_new++;
+        sampled_ns = now;
+        next_ns = now + 150 * MS;
+        worked_ns = 0;
+    }
+    bh_use_watch(&use, &look);
+    if (!bh_use_is_due(&use, &look))
+        return;
+    const struct bh_use_samples s = {n_new, n_new ? sum / n_new : 0, last};
+    bh_use_take(&use, &look, &s);
+    n_new = sum = 0;
+    asks++;
+}
+
+/* In turns; a look every 5 ms, or at the end of a shorter turn. */
+static void play(const struct plays *who, size_t n, uint64_t ms)
+{
+    const uint64_t until = now + ms * MS;
+    for (size_t i = 0; now < until; i = (i + 1) % n) {
+        turn_from = now;
+        for (uint32_t k = 0; k < who[i].turn_ms && now < until; k++) {
+            struct bh_use_turns *t = turns_of(who[i].pid);
+            now += MS;
+            worked_ns += MS / 1000 * who[i].works;
+            t->ns += MS;
+            t->long_ns += k >= 4 ? MS : k == 3 ? 4 * MS : 0;
+            t->heard_ns = now;
+            if (now / MS % 5 == 0)
+                read_card();
+        }
+    }
+}
+
+static uint32_t use_of(uint32_t pid)
+{
+    return bh_use_permille(&use, pid);
+}
+
+TEST(alone_a_sample_is_of_one)
+{
+    static const uint32_t works[] = {0, 40, 300, 500, 840, 860, 1000};
+    for (size_t i = 0; i < BH_COUNT_OF(works); i++) {
+        const struct plays who[] = {{A, 1000, works[i]}};
+        begin();
+        play(who, 1, 200);
+        CHECK_EQ(use_of(A), BH_USE_UNKNOWN); /* it may be of another still */
+        play(who, 1, 300);
+        const uint32_t found = use_of(A);
+        CHECK(works[i] >= BH_USE_FULL ? found == 1000 : found + 3 >= works[i] && found <= works[i]);
+        const uint32_t before = asks;
+        play(who, 1, 10000);
+        CHECK(asks - before <= 21); /* what is known need not be sought */
+    }
+}
+
+/* One that was paused does first what it could not do, so the first sample of it says too much. */
+TEST(what_is_caught_up_with_is_not_what_it_needs)
+{
+    static const struct plays late[] = {{A, 150, 1000}}, rests[] = {{A, 1000, 40}};
+    begin();
+    next_ns = now + 100 * MS;
+    play(late, 1, 150);
+    play(rests, 1, 200);
+    CHECK_EQ(use_of(A), BH_USE_UNKNOWN);
+    play(rests, 1, 200);
+    CHECK(use_of(A) >= 36 && use_of(A) <= 40);
+}
+
+TEST(busy_ones_are_never_in_doubt_and_nobody_asks_often)
+{
+    static const struct plays who[] = {{A, 30, 1000}, {B, 30, 860}, {C, 30, 910}};
+    begin();
+    for (int i = 0; i < 100; i++) {
+        play(who, 3, 100);
+        CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+    }
+    CHECK(asks <= 21);
+}
+
+TEST(one_that_rests_in_short_turns_makes_all_doubtful_and_long_ones_tell)
+{
+    static const struct plays who[] = {{A, 30, 1000}, {B, 30, 40}};
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
+    begin();
+    play(who, 2, 1600);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && use_of(A) == BH_USE_UNKNOWN);
+    play(a, 1, 450);
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && use_of(A) == 1000);
+    play(who, 2, 1000); /* that it does not fit is known already */
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, B));
+    play(b, 1, 450);
+    CHECK(!bh_use_doubt(&use, B) && use_of(B) >= 36 && use_of(B) <= 40);
+    for (int i = 0; i < 50; i++) { /* now it does */
+        play(who, 2, 100);
+        CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
+    }
+}
+
+/* A visits whenever it has something to do, and keeps the card until the other wants it. */
+TEST(visits_of_small_ones_are_no_hindrance)
+{
+    static const struct plays a[] = {{A, 1000, 40}}, both[] = {{A, 2, 40}, {B, 3, 60}};
+    static const struct plays busy[] = {{A, 1, 1000}, {C, 20, 1000}};
+    begin();
+    play(a, 1, 600);
+    CHECK(use_of(A) >= 36 && use_of(A) <= 40);
+    play(both, 2, 600);
+    CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
+    play(busy, 2, 600);
+    CHECK_EQ(use_of(C), 1000);
+}
+
+TEST(who_works_again_is_noticed)
+{
+    static const struct plays both[] = {{A, 30, 1000}, {B, 30, 1000}};
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    CHECK(use_of(B) < 100 && use_of(A) == 1000);
+    play(both, 2, 2100); /* by the sum */
+    CHECK(use_of(B) == BH_USE_UNKNOWN && use_of(A) == 1000);
+}
+
+TEST(who_has_more_beside_busy_ones_is_noticed)
+{
+    static const struct plays little[] = {{A, 47, 1000}, {B, 2, 1000}},
+                              more[] = {{A, 20, 1000}, {B, 2, 1000}};
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    play(little, 2, 10000);
+    CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
+    play(more, 2, 3000);
+    CHECK(use_of(B) == BH_USE_UNKNOWN && bh_use_doubt(&use, B) && !bh_use_doubt(&use, A));
+}
+
+TEST(who_left_is_forgotten_and_doubts_end)
+{
+    static const struct plays who[] = {{A, 30, 1000}, {B, 30, 40}};
+    static const struct plays a[] = {{A, 30, 1000}}, b[] = {{B, 1000, 40}};
+    begin();
+    play(b, 1, 600);
+    CHECK(use_of(B) < 100);
+    play(a, 1, 4500);
+    CHECK_EQ(use_of(B), BH_USE_UNKNOWN);
+    begin();
+    play(who, 2, 1600);
+    CHECK(bh_use_doubt(&use, B));
+    play(a, 1, 4500);
+    CHECK(!bh_use_doubt(&use, B) && !bh_use_doubt(&use, A));
+    const struct bh_use_look nobody = {.now_ns = now + MS};
+    bh_use_watch(&use, &nobody);
+    CHECK(use.n == 0 && use_of(A) == BH_USE_UNKNOWN && !bh_use_doubt(&use, A));
+}
+
+TEST(without_samples_it_is_asked_seldom)
+{
+    static const struct plays who[] = {{A, 1000, 500}};
+    begin();
+    for (int i = 0; i < 100; i++) {
+        next_ns = now + 1000 * MS;
+        play(who, 1, 100);
+    }
+    CHECK(asks <= 21 + 21);
+    CHECK_EQ(use_of(A), BH_USE_UNKNOWN);
+}
+
+/* A clock that goes back, processes that are forgotten and come again, more of them than there is room for. */
+TEST(whatever_it_is_told_it_keeps_within_bounds)
+{
+    static struct bh_use_turns at[BH_USE_PROCESSES + 8];
+    uint64_t dice = 1;
+    begin();
+    for (int i = 0; i < 4000; i++) {
+        dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        const uint32_t d = (uint32_t)(dice >> 33);
+        struct bh_use_look look = {
+            .now_ns = now += d % 400 * MS, .held = d & 1, .from_ns = now - d % 7 * 40 * MS, .at = at};
+        look.now_ns -= d % 50 == 0 ? 3000 * MS : 0;
+        look.n = d % 20 ? d % 9 : BH_COUNT_OF(at);
+        for (size_t k = 0; k < look.n; k++)
+            at[k] = (struct bh_use_turns){(uint32_t)k, d % 31 ? at[k].ns + d % 9 * 20 * MS : 0, at[k].ns / 2,
+                                          look.now_ns, d};
+        bh_use_watch(&use, &look);
+        const struct bh_use_samples s = {d % 5, d / 3 % 1001, d / 7 % 1001};
+        if (bh_use_is_due(&use, &look) || d % 3 == 0)
+            bh_use_take(&use, &look, &s);
+        for (uint32_t pid = 0; pid < BH_COUNT_OF(at); pid++) {
+            const uint32_t p = use_of(pid);
+            CHECK(p == BH_USE_UNKNOWN || p == 1000 || p < BH_USE_FULL);
+            CHECK(pid < BH_USE_PROCESSES || (p == BH_USE_UNKNOWN && !bh_use_doubt(&use, pid)));
+        }
+    }
+}
+
+TEST_MAIN
