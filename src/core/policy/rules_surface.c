@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "base/units.h"
+#include "core/policy/audit_class.h"
 #include "core/policy/words.h"
 
 #include <inttypes.h>
@@ -246,17 +247,6 @@ static struct bh_subject about_audit(const struct bh_lint *l)
     return (struct bh_subject){.kind = "audit", .pos = l->p->audit.pos.line ? l->p->audit.pos : top};
 }
 
-/* Classes nobody needs to keep: everything else that is left out is a hole. */
-static bool may_be_excluded(const char *class_name)
-{
-    static const char *const fine[] = {"metrics", "debug", "heartbeat", "health",
-                                       "scrape",  "read",  "list",      "watch"};
-    for (size_t i = 0; i < BH_COUNT_OF(fine); i++)
-        if (bh_str_eq_nocase(class_name, fine[i]))
-            return true;
-    return false;
-}
-
 BH_CHECK(076)
 {
     struct bh_naming names;
@@ -266,7 +256,7 @@ BH_CHECK(076)
     }
     bh_naming_init(&names, 8);
     for (size_t i = 0; i < l->p->audit.exclude.n; i++)
-        if (!may_be_excluded(l->p->audit.exclude.at[i].s))
+        if (!bh_audit_class_optional(l->p->audit.exclude.at[i].s))
             bh_naming_add(&names, l->p->audit.exclude.at[i].s);
     size_t n = names.n;
     const char *missing = bh_naming_end(l, &names);
