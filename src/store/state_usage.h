@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state_usage.h - who had what from when to when: half-open intervals, one open for each slice in use.
+ *
+ * Intervals are opened and closed by the steps of leases (state_lease.h) and never changed afterwards, so that the sum over
+ * tenants is what was granted, exactly. A clock that went back closes an interval where it began, never before.
+ */
+#ifndef BH_STORE_STATE_USAGE_H
+#define BH_STORE_STATE_USAGE_H
+
+#include "store/state.h"
+#include "store/state_slice.h"
+
+struct bh_store_usage {
+    uint64_t id, lease, grant;
+    const char *tenant;
+    struct bh_slice_name slice;
+    uint8_t mechanism; /* enum bh_mechanism */
+    uint32_t milli, mib;
+    uint64_t from_ms, to_ms; /* to_ms 0: still open */
+};
+typedef BH_VEC(struct bh_store_usage) bh_store_usages;
+
+struct bh_store_usage_filter {
+    const char *tenant;      /* NULL: any */
+    uint64_t lease;          /* 0: any */
+    uint64_t from_ms, to_ms; /* those that touch it; to_ms 0: no end */
+};
+
+/* Added to ret. */
+int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
+                        const struct bh_store_usage_filter *filter, const struct bh_store_page *page,
+                        bh_store_usages *ret, struct bh_err *err) BH_MUST_USE;
+
+struct bh_store_usage_sum {
+    const char *tenant;
+    uint8_t mechanism;         /* enum bh_mechanism */
+    uint64_t milli_ms, mib_ms; /* thousandths of a card × ms, MiB × ms */
+    uint64_t leases;
+};
+typedef BH_VEC(struct bh_store_usage_sum) bh_store_usage_sums;
+
+/* What lies within [from_ms, to_ms), open intervals counted up to to_ms; by tenant and mechanism, in their order. */
+int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
+                       bh_store_usage_sums *ret, struct bh_err *err) BH_MUST_USE;
+
+#endif
