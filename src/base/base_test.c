@@ -24,7 +24,7 @@ TEST(codes_have_text_status_and_exit)
 TEST(unknown_codes_read_as_the_internal_failure)
 {
     static const int odd[] = {
-        1, -1, 42, BH_CODE_BASE_, BH_CODE_BASE_ - 1, BH_SYSTEM + 1, INT32_MAX, -INT32_MAX,
+        1, -1, 42, BH_CODE_BASE_, BH_CODE_BASE_ - 1, BH_UNKNOWN_CALLER + 1, INT32_MAX, -INT32_MAX,
     };
     for (size_t i = 0; i < BH_COUNT_OF(odd); i++) {
         CHECK_STR(bh_code_str(odd[i]), "system");

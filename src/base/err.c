@@ -50,11 +50,11 @@ static const struct {
 
 static const int n_codes = (int)(sizeof(codes) / sizeof(codes[0]));
 
-/* An unknown code is treated as the last row, the internal failure. */
+/* An unknown code is treated as the internal failure. */
 static int row(int code)
 {
     bool known = code > BH_CODE_BASE_ && code <= BH_CODE_BASE_ + n_codes;
-    return known ? code - BH_CODE_BASE_ - 1 : n_codes - 1;
+    return (known ? code : BH_SYSTEM) - BH_CODE_BASE_ - 1;
 }
 
 const char *bh_code_str(int code)

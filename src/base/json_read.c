@@ -263,6 +263,23 @@ bool bh_json_read_u64(struct bh_json_reader *r, uint64_t *ret)
     return true;
 }
 
+bool bh_json_read_i64(struct bh_json_reader *r, int64_t *ret)
+{
+    const bool below = next(r) == '-';
+    uint64_t v;
+    if (below)
+        r->at++;
+    /* Between a sign and its digits nothing may stand, not even a blank. */
+    if (below && r->at < r->end && !bh_is_digit(*r->at))
+        return fail(r, "a number was expected");
+    if (!bh_json_read_u64(r, &v))
+        return false;
+    if (v > (uint64_t)INT64_MAX + below)
+        return fail(r, "a number is too large");
+    *ret = below ? (int64_t)(UINT64_C(0) - v) : (int64_t)v;
+    return true;
+}
+
 static bool skip_number(struct bh_json_reader *r)
 {
     if (*r->at == '-')
@@ -299,6 +316,17 @@ static bool skip_word(struct bh_json_reader *r)
             return ran_out(r);
     }
     return fail(r, "a value was expected");
+}
+
+bool bh_json_read_bool(struct bh_json_reader *r, bool *ret)
+{
+    const char c = next(r);
+    if (!c)
+        return false;
+    if (c != 't' && c != 'f')
+        return fail(r, "true or false was expected");
+    *ret = c == 't';
+    return skip_word(r);
 }
 
 /* One value, or the beginning of an object or list. */
@@ -342,6 +370,18 @@ bool bh_json_read_skip(struct bh_json_reader *r)
                 return false;
         }
     }
+}
+
+bool bh_json_read_raw(struct bh_json_reader *r, const char **ret, size_t *ret_n)
+{
+    if (!next(r))
+        return false;
+    const char *first = r->at;
+    if (!bh_json_read_skip(r))
+        return false;
+    *ret = first;
+    *ret_n = (size_t)(r->at - first);
+    return true;
 }
 
 bool bh_json_read_end(struct bh_json_reader *r)

@@ -34,6 +34,10 @@ bool bh_json_read_item(struct bh_json_reader *r);
 bool bh_json_read_str(struct bh_json_reader *r, char *buf, size_t size);
 /* A whole number that is not negative. */
 bool bh_json_read_u64(struct bh_json_reader *r, uint64_t *ret);
+bool bh_json_read_i64(struct bh_json_reader *r, int64_t *ret); /* a whole number */
+bool bh_json_read_bool(struct bh_json_reader *r, bool *ret);
+/* Any value, as it is written: not NUL-terminated, and known to be JSON. */
+bool bh_json_read_raw(struct bh_json_reader *r, const char **ret, size_t *ret_n);
 bool bh_json_read_skip(struct bh_json_reader *r); /* any value */
 /* Nothing but blanks is left, and nothing was wrong. */
 bool bh_json_read_end(struct bh_json_reader *r);

@@ -131,6 +131,64 @@ TEST(strings_and_numbers)
     CHECK(!bh_json_read_str(&r, buf, sizeof(buf)) && r.wrong && !r.is_short);
 }
 
+TEST(whole_numbers_with_a_sign)
+{
+    static const struct {
+        const char *text;
+        bool good;
+        int64_t v;
+    } cases[] = {
+        {"[0]", true, 0},
+        {"[-0]", true, 0},
+        {"[-17]", true, -17},
+        {"[9223372036854775807]", true, INT64_MAX},
+        {"[-9223372036854775808]", true, INT64_MIN},
+        {"[9223372036854775808]", false, 0},
+        {"[-9223372036854775809]", false, 0},
+        {"[- 1]", false, 0},
+        {"[--1]", false, 0},
+        {"[-]", false, 0},
+        {"[-1.5]", false, 0},
+        {"[-01]", false, 0},
+        {"[true]", false, 0},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        struct bh_json_reader r;
+        int64_t v = 42;
+        bh_json_read_init(&r, cases[i].text, strlen(cases[i].text));
+        CHECK(bh_json_read_open(&r, '[') && bh_json_read_item(&r));
+        CHECK_EQ(bh_json_read_i64(&r, &v), cases[i].good);
+        CHECK_EQ(v, cases[i].good ? cases[i].v : 42);
+        CHECK_EQ(r.wrong == NULL, cases[i].good);
+    }
+    struct bh_json_reader r;
+    int64_t v;
+    bh_json_read_init(&r, "[-", 2);
+    CHECK(bh_json_read_open(&r, '[') && bh_json_read_item(&r));
+    CHECK(!bh_json_read_i64(&r, &v) && r.is_short);
+}
+
+TEST(truth_and_raw_values)
+{
+    struct bh_json_reader r;
+    const char *text = "[true,false, {\"a\": [1, \"]\"]} ,-1.5e3,null]", *raw;
+    bool v = false;
+    size_t n;
+    bh_json_read_init(&r, text, strlen(text));
+    CHECK(bh_json_read_open(&r, '['));
+    CHECK(bh_json_read_item(&r) && bh_json_read_bool(&r, &v) && v);
+    CHECK(bh_json_read_item(&r) && bh_json_read_bool(&r, &v) && !v);
+    CHECK(bh_json_read_item(&r) && bh_json_read_raw(&r, &raw, &n));
+    CHECK(n == strlen("{\"a\": [1, \"]\"]}") && memcmp(raw, "{\"a\": [1, \"]\"]}", n) == 0);
+    CHECK(bh_json_read_item(&r) && bh_json_read_raw(&r, &raw, &n));
+    CHECK(n == 6 && memcmp(raw, "-1.5e3", n) == 0);
+    CHECK(bh_json_read_item(&r) && !bh_json_read_bool(&r, &v) && r.wrong);
+    bh_json_read_init(&r, "[{\"a\": tru]", 11);
+    CHECK(bh_json_read_open(&r, '[') && bh_json_read_item(&r) && !bh_json_read_raw(&r, &raw, &n) && r.wrong);
+    bh_json_read_init(&r, "[tr", 3);
+    CHECK(bh_json_read_open(&r, '[') && bh_json_read_item(&r) && !bh_json_read_bool(&r, &v) && r.is_short);
+}
+
 TEST(after_the_first_mistake_nothing_is_read)
 {
     struct bh_json_reader r;

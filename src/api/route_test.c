@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* route_test.c - the table is whole, paths find their routes, and nothing is done for who may not. */
+#include "api/inside.h"
+
+#include "base/json_read.h"
+#include "base/str.h"
+#include "base/test.h"
+
+static const char *found(const char *method, const char *path, const char **param)
+{
+    static struct bh_api_req q;
+    bh_api_req_fini(&q);
+    bh_api_req_init(&q);
+    const struct bh_api_route *r = bh_api_route_find(method, path, &q);
+    *param = q.param ? q.param : "";
+    return r ? r->path : bh_api_problem_http(&q.problem) == 405 ? "405" : "404";
+}
+
+TEST(paths)
+{
+    const char *p;
+    CHECK_STR(found("GET", "/v1/status", &p), "/v1/status");
+    CHECK_STR(found("GET", "/v1/jobs/J17", &p), "/v1/jobs/{id}");
+    CHECK_STR(p, "J17");
+    CHECK_STR(found("POST", "/v1/jobs/J17/cancel", &p), "/v1/jobs/{id}/cancel");
+    CHECK_STR(found("POST", "/v1/jobs", &p), "/v1/jobs");
+    CHECK_STR(p, "");
+    CHECK_STR(found("PUT", "/v1/jobs", &p), "405");
+    CHECK_STR(found("DELETE", "/v1/jobs/J1", &p), "405");
+    static const char *const none[] = {"",
+                                       "/",
+                                       "/v1",
+                                       "/v1/",
+                                       "/v1/jobs/",
+                                       "/v1/jobs//why",
+                                       "/v1/jobs/J1/",
+                                       "/v1/jobs/J1/why/x",
+                                       "/v1/statuss",
+                                       "v1/status",
+                                       "/V1/status",
+                                       "//v1/status"};
+    for (size_t i = 0; i < BH_COUNT_OF(none); i++)
+        CHECK_STR(found("GET", none[i], &p), "404");
+    char longer[300] = "/v1/jobs/";
+    memset(longer + 9, 'x', 200);
+    CHECK_STR(found("GET", longer, &p), "404");
+}
+
+/* What the document and the dispatcher rely on. */
+TEST(the_table_is_whole)
+{
+    for (size_t i = 0; i < bh_api_route_count; i++) {
+        const struct bh_api_route *r = &bh_api_routes[i];
+        CHECK(r->handle && r->summary && r->tag && (r->answer || r->type));
+        CHECK(!r->body || bh_str_eq(r->method, "POST"));
+        CHECK(!r->query || bh_str_eq(r->method, "GET"));
+        CHECK(r->roles || bh_str_eq(r->path, "/openapi.json"));
+        CHECK((r->body ? r->body->n : 0) <= 32 && (r->query ? r->query->n : 0) <= 32);
+        for (size_t k = 0; k < i; k++)
+            CHECK(!bh_str_eq(bh_api_routes[k].path, r->path) ||
+                  !bh_str_eq(bh_api_routes[k].method, r->method));
+        bool known = !r->answer;
+        for (size_t k = 0; k < bh_api_schema_count; k++)
+            known |= bh_str_eq(bh_api_schemas[k].name, r->answer);
+        CHECK(known);
+    }
+}
+
+/* Every route, as somebody without a role and as one whose role is in no tenant that exists: refused before its handler. */
+TEST(nobody_gets_nothing)
+{
+    struct bh_api_core core = {0}; /* a handler that ran would fall over it */
+    for (size_t i = 0; i < bh_api_route_count; i++) {
+        struct bh_api_req q;
+        if (!bh_api_routes[i].roles)
+            continue;
+        bh_api_req_init(&q);
+        q.method = bh_api_routes[i].method;
+        q.route = &bh_api_routes[i];
+        q.caller = (struct bh_api_caller){.principal = "user:x", .user = "x"};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, 403);
+        CHECK(strstr(bh_buf_text(&q.out), "\"denied\"") && strstr(bh_buf_text(&q.out), "no role"));
+        bh_api_req_fini(&q);
+    }
+}
+
+/* What is of the whole node is not for who has the role in one tenant. */
+TEST(a_tenants_operator_is_none_of_the_node)
+{
+    const struct bh_api_grant grant = {BH_ROLE_OPERATOR, "a"};
+    struct bh_api_core core = {0};
+    size_t n = 0;
+    for (size_t i = 0; i < bh_api_route_count; i++) {
+        struct bh_api_req q;
+        if (!bh_api_routes[i].everywhere)
+            continue;
+        bh_api_req_init(&q);
+        q.route = &bh_api_routes[i];
+        q.caller =
+            (struct bh_api_caller){.principal = "user:x", .user = "x", .grants = &grant, .n_grants = 1};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, 403);
+        n++;
+        bh_api_req_fini(&q);
+    }
+    CHECK(n > 8);
+}
+
+TEST(the_document_is_json)
+{
+    struct bh_json_reader r;
+    struct bh_buf out;
+    bh_buf_init(&out, 1 << 20);
+    bh_api_openapi(&out);
+    bh_json_read_init(&r, bh_buf_text(&out), out.n);
+    CHECK(!out.full && bh_json_read_skip(&r) && bh_json_read_end(&r));
+    for (size_t i = 0; i < bh_api_route_count; i++)
+        CHECK(strstr(bh_buf_text(&out), bh_api_routes[i].summary));
+    bh_buf_fini(&out);
+}
+
+TEST_MAIN

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every route as every kind of caller: allowed, denied, not there, and nothing of a neighbour in what is shown.
+
+A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
+"""
+import json
+import re
+import ssl
+
+import door as d
+from door import CALLERS, door, has, judge, judge_answer, same
+
+OK, DENIED, HIDDEN = 'ok', 'denied', 'hidden'
+OF_A = ('tenant-admin', 'tenant-user', 'operator-of-a', 'viewer-of-a', 'by-group')
+ALL = ('root', 'operator', 'auditor', 'viewer')
+
+
+def outcome(ok=(), hidden=()):
+    return {w: OK if w in ok else HIDDEN if w in hidden else DENIED for w in CALLERS}
+
+
+OPEN = outcome(ok=CALLERS)
+READ = outcome(ok=ALL + OF_A + ('neighbour',))  # what is shown is filtered
+WHOLE = outcome(ok=ALL)                         # of the whole node, or not at all
+OPERATOR = outcome(ok=('root', 'operator'))
+READ_A = outcome(ok=ALL + OF_A, hidden=('neighbour',))
+READ_B = outcome(ok=ALL + ('neighbour',), hidden=OF_A)
+# J1 and L1 are of user 2002, the tenant's user; another user of the tenant may not touch them.
+WORK_A = outcome(ok=('root', 'operator', 'operator-of-a', 'tenant-admin', 'tenant-user'), hidden=('neighbour',))
+WORK_B = outcome(ok=('root', 'operator', 'neighbour'), hidden=('operator-of-a', 'tenant-admin', 'tenant-user', 'by-group'))
+ANY_WORK = outcome(ok=('root', 'operator', 'operator-of-a', 'tenant-admin', 'tenant-user', 'by-group'), hidden=('neighbour',))
+AUDIT = outcome(ok=('root', 'operator', 'auditor', 'operator-of-a', 'tenant-admin', 'neighbour'))
+
+FAIL = {'reason': 'please fail'}  # what stands behind the API refuses it then: nothing changes, and it was asked
+JOB_A = {'tenant': 'a', 'argv': ['true'], 'dry_run': True}
+JOB_B = {**JOB_A, 'tenant': 'b'}
+
+# (method, pattern): [(path, body, who may, status of success)]
+TABLE = {
+    ('GET', '/openapi.json'): [('/openapi.json', None, OPEN, 200)],
+    ('GET', '/v1/status'): [('/v1/status', None, READ, 200)],
+    ('GET', '/v1/health'): [('/v1/health', None, READ, 200)],
+    ('GET', '/v1/doctor'): [('/v1/doctor', None, WHOLE, 200)],
+    ('GET', '/v1/fleet'): [('/v1/fleet', None, WHOLE, 200)],
+    ('GET', '/v1/events'): [('/v1/events', None, READ, 200)],
+    ('GET', '/v1/tenants'): [('/v1/tenants', None, READ, 200)],
+    ('GET', '/v1/tenants/{name}'): [('/v1/tenants/a', None, READ_A, 200), ('/v1/tenants/b', None, READ_B, 200)],
+    ('GET', '/v1/quota'): [('/v1/quota', None, READ, 200)],
+    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200)],
+    ('GET', '/v1/gpus'): [('/v1/gpus', None, READ, 200)],
+    ('GET', '/v1/gpus/{id}'): [('/v1/gpus/0', None, READ_A, 200), ('/v1/gpus/1', None, READ_B, 200),
+                               ('/v1/gpus/2', None, READ, 200)],
+    **{('POST', f'/v1/gpus/{{id}}/{verb}'): [(f'/v1/gpus/0/{verb}', FAIL, OPERATOR, 409)]
+       for verb in ('cordon', 'uncordon', 'drain')},
+    ('GET', '/v1/leases'): [('/v1/leases', None, READ, 200), ('/v1/leases?tenant=b', None, READ, 200),
+                            ('/v1/leases?job=J2', None, READ, 200)],
+    ('GET', '/v1/leases/{id}'): [('/v1/leases/L1', None, READ_A, 200), ('/v1/leases/L2', None, READ_B, 200)],
+    **{('POST', f'/v1/leases/{{id}}/{verb}'): [(f'/v1/leases/L1/{verb}', FAIL, WORK_A, 409),
+                                               (f'/v1/leases/L2/{verb}', FAIL, WORK_B, 409)]
+       for verb in ('pause', 'resume', 'suspend', 'end')},
+    ('GET', '/v1/jobs'): [('/v1/jobs', None, READ, 200), ('/v1/jobs?tenant=b', None, READ, 200),
+                          ('/v1/jobs?user=2009', None, READ, 200)],
+    ('POST', '/v1/jobs'): [('/v1/jobs', JOB_A, ANY_WORK, 200), ('/v1/jobs', JOB_B, WORK_B, 200)],
+    ('GET', '/v1/jobs/{id}'): [('/v1/jobs/J1', None, READ_A, 200), ('/v1/jobs/J2', None, READ_B, 200)],
+    ('POST', '/v1/jobs/{id}/cancel'): [('/v1/jobs/J1/cancel', FAIL, WORK_A, 409), ('/v1/jobs/J2/cancel', FAIL, WORK_B, 409)],
+    ('GET', '/v1/jobs/{id}/logs'): [('/v1/jobs/J1/logs', None, WORK_A, 200), ('/v1/jobs/J2/logs', None, WORK_B, 200)],
+    ('GET', '/v1/jobs/{id}/why'): [('/v1/jobs/J3/why', None, READ_A, 200), ('/v1/jobs/J4/why', None, READ_B, 200)],
+    ('POST', '/v1/what-if'): [('/v1/what-if', {'submit': JOB_A}, ANY_WORK, 200), ('/v1/what-if', {'job': 'J4'}, WORK_B, 200)],
+    ('GET', '/v1/policy'): [('/v1/policy', None, WHOLE, 200)],
+    ('POST', '/v1/policy/diff'): [('/v1/policy/diff', {'text': 'x'}, OPERATOR, 200)],
+    ('POST', '/v1/policy/apply'): [('/v1/policy/apply', {'text': 'x', 'version': 99}, OPERATOR, 409)],
+    ('GET', '/v1/audit'): [('/v1/audit', None, AUDIT, 200)],
+    ('GET', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, outcome(ok=('root', 'operator', 'auditor')), 200)],
+    ('POST', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, OPERATOR, 200)],
+    ('GET', '/v1/tokens'): [('/v1/tokens', None, READ, 200)],
+    ('POST', '/v1/tokens'): [('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}, OPERATOR, 201)],
+    ('DELETE', '/v1/tokens/{id}'): [('/v1/tokens/T1', None, outcome(
+        ok=('root', 'operator'), hidden=set(CALLERS) - {'root', 'operator', 'nobody'}), 409)],  # it is revoked already
+    ('POST', '/v1/backup'): [('/v1/backup', {'name': 'taken'}, OPERATOR, 409)],
+}
+
+# What only a neighbour has: its name, jobs, leases, users, its own card.
+MARKS_OF_B = re.compile(r'"b"|\bJ[246]\b|\bL[24]\b|"2009"|GPU-1111|hello of L[24]')
+MARKS_OF_A = re.compile(r'"a"|\bJ[135]\b|\bL[13]\b|"200[12]"|GPU-0000|hello of L[13]|cc-a')
+
+
+def marks_for(who):
+    return MARKS_OF_B if who in OF_A else MARKS_OF_A if who == 'neighbour' else None
+
+
+def first_bytes(door_, path, who):
+    """The head of a stream that does not end."""
+    s = d.connect(door_.path, who)
+    s.sendall(f'GET {path} HTTP/1.1\r\nHost: x\r\n\r\n'.encode())
+    head = b''
+    while b'\r\n\r\n' not in head:
+        head += s.recv(4096)
+    s.close()
+    return int(head.split()[1])
+
+
+def test_every_route_of_the_document_is_in_the_table():
+    with door() as t:
+        doc = t.document()
+        served = {(m.upper(), p) for p, ms in doc['paths'].items() for m in ms}
+        same(served ^ set(TABLE), set())
+        same(doc['openapi'], '3.1.0')
+        for p, ms in doc['paths'].items():
+            for m, operation in ms.items():
+                assert operation['x-roles'] or p == '/openapi.json', f'{m} {p} is for nobody'
+
+
+def test_every_route_as_every_caller():
+    with door() as t:
+        doc = t.document()
+        t.post('/v1/backup', {'name': 'taken'})
+        same(t.post('/v1/tokens', {'subject': 'service:first', 'role': 'viewer'}).json['id'], 'T1')
+        same(t.ask('DELETE', '/v1/tokens/T1').status, 200)
+        for (method, pattern), cases in TABLE.items():
+            for path, body, may, status in cases:
+                for who, wanted in may.items():
+                    what = f'{method} {path} as {who}'
+                    if pattern == '/v1/events':
+                        same(first_bytes(t, path, who), 200 if wanted == OK else 403, what)
+                        continue
+                    r = t.ask(method, path, body, who)
+                    same(r.status, {OK: status, DENIED: 403, HIDDEN: 404}[wanted], f'{what}: {r!r}')
+                    judge_answer(doc, method, pattern, r)
+                    marks = marks_for(who)
+                    if marks and pattern != '/openapi.json':
+                        found = marks.search(r.body.decode())
+                        # what one asked for oneself may be said back
+                        assert not found or found.group().strip('"') in path + json.dumps(body), f'{what} shows {found.group()}: {r!r}'
+                    if wanted == DENIED:
+                        error = r.json['error']
+                        same(error['code'], 'denied', what)
+                        if 'needed' in error:
+                            has(error['had'], f'user:{CALLERS[who][0]}' if CALLERS[who][0] else 'root')
+
+
+def test_a_job_of_another_user_of_the_tenant():
+    with door() as t:
+        same(t.get('/v1/jobs/J1/logs', who='by-group').status, 403)
+        same(t.post('/v1/jobs/J1/cancel', {}, who='by-group').status, 403)
+        same(t.get('/v1/jobs/J1', who='by-group').json['argv'], [])
+        same(t.get('/v1/jobs/J1', who='viewer').json['argv'], [])
+        same(t.get('/v1/jobs/J1', who='auditor').json['argv'], [])
+        same(t.get('/v1/jobs/J1', who='tenant-user').json['argv'], ['train', '--secret'])
+        same(t.get('/v1/jobs/J1', who='tenant-admin').json['argv'], ['train', '--secret'])
+
+
+def test_neighbours_are_others():
+    with door() as t:
+        all_, mine = t.get('/v1/status').json, t.get('/v1/status', who='tenant-user').json
+        same([x['tenant'] for x in all_['tenants']], ['a', 'b'])
+        same(all_['others'], None)
+        same([x['tenant'] for x in mine['tenants']], ['a'])
+        b = all_['tenants'][1]
+        same(mine['others'], {'tenants': 1, **{k: b[k] for k in ('waiting', 'running', 'leases', 'milli', 'memory_mib')}})
+        same((b['waiting'], b['running'], b['leases'], b['milli']), (1, 2, 2, 1500))
+        jobs = t.get('/v1/jobs', who='tenant-user').json
+        same(([j['id'] for j in jobs['jobs']], jobs['others']), (['J1', 'J3', 'J5'], 3))
+        leases = t.get('/v1/leases?state=live', who='viewer-of-a').json
+        same(([x['id'] for x in leases['leases']], leases['others']), (['L1', 'L3'], 2))
+        gpus = t.get('/v1/gpus', who='tenant-admin').json
+        same(([g['index'] for g in gpus['gpus']], gpus['others']), ([0, 2], 1))
+        whole, shared = gpus['gpus']
+        # How busy a shared card is tells of neighbours.
+        same((whole['util_percent'], whole['used_mib'], whole['others']), (77, 4242, {'slices': 0, 'milli': 0, 'memory_mib': 0}))
+        same((shared['util_percent'], shared['used_mib'], shared['power_mw']), (None, None, None))
+        same((len(shared['slices']), shared['others']), (1, {'slices': 1, 'milli': 500, 'memory_mib': 40960}))
+        usage = t.get('/v1/usage', who='tenant-user').json
+        same({r['tenant'] for r in usage['usage']}, {'a'})
+        assert usage['others']['leases'] == 2, usage
+
+
+def test_why_names_no_neighbour():
+    with door() as t:
+        w = t.get('/v1/jobs/J3/why', who='tenant-user').json
+        same([h['job'] for h in w['holders']], ['J1'])
+        same(w['others'], {'jobs': 1, 'milli': 1000})
+        same([(r['sentence'], r['touches_others']) for r in w['remedies']],
+             [('J1 of a ends', False), ('others would have to give something up', True), ('in an hour', False)])
+        same(len(t.get('/v1/jobs/J3/why').json['holders']), 2)
+
+
+def test_what_if_changes():
+    with door() as t:
+        ask = {'job': 'J3', 'changes': [{'kind': 'end-job', 'job': 'J1'}]}
+        same(t.post('/v1/what-if', ask, who='tenant-user').json['starts'], True)
+        ask['changes'][0]['job'] = 'J2'
+        same(t.post('/v1/what-if', ask, who='tenant-user').status, 404)
+        for change in ({'kind': 'quota', 'tenant': 'a', 'gpus_milli': 4000}, {'kind': 'gpus', 'count': 2}):
+            same(t.post('/v1/what-if', {'job': 'J3', 'changes': [change]}, who='tenant-user').status, 403)
+            same(t.post('/v1/what-if', {'job': 'J3', 'changes': [change]}).status, 200)
+        same(t.post('/v1/what-if', {}).status, 400)
+        same(t.post('/v1/what-if', {'job': 'J3', 'submit': JOB_A}).status, 400)
+
+
+def test_audit_of_a_tenant_is_its_own():
+    with door() as t:
+        same({r['tenant'] for r in t.get('/v1/audit', who='tenant-admin').json['records']}, {'a'})
+        every = t.get('/v1/audit').json['records']
+        same({r['tenant'] for r in every}, {'a', 'b', None})
+        same(t.get('/v1/audit?tenant=b', who='tenant-admin').status, 404)
+        page = t.get('/v1/audit?limit=2').json
+        same([r['seq'] for r in page['records']], [every[0]['seq'], every[1]['seq']])
+        rest = t.get(f'/v1/audit?after={page["next"]}').json['records']
+        same([r['seq'] for r in rest], [r['seq'] for r in every[2:]])
+        newest = t.get('/v1/audit?newest=true&limit=1').json
+        same(newest['records'][0]['seq'], every[-1]['seq'])
+        same(t.get(f'/v1/audit?newest=true&limit=1&after={newest["next"]}').json['records'][0]['seq'], every[-2]['seq'])
+
+
+def test_pages():
+    with door() as t:
+        seen, after = [], ''
+        while True:
+            page = t.get(f'/v1/jobs?limit=2{after}', who='tenant-user').json
+            assert len(page['jobs']) <= 2
+            seen += [j['id'] for j in page['jobs']]
+            if not page['next']:
+                break
+            after = f'&after={page["next"]}'
+        same(seen, ['J1', 'J3', 'J5'])
+        same([j['id'] for j in t.get('/v1/jobs?newest=true&limit=1').json['jobs']], ['J6'])
+        same([j['id'] for j in t.get('/v1/jobs?state=waiting').json['jobs']], ['J3', 'J4'])
+
+
+def test_commands():
+    for options in ((), ('--later',)):
+        with door(*options) as t:
+            doc = t.document()
+            r = t.post('/v1/jobs', {'tenant': 'a', 'argv': ['x'], 'gpus': 2, 'order': -3, 'can_pause': True}, who='tenant-user')
+            same((r.status, r.json), (201, {'id': 'J7'}), repr(r))
+            judge_answer(doc, 'POST', '/v1/jobs', r)
+            j = t.get('/v1/jobs/J7', who='tenant-user').json['job']
+            same((j['gpus'], j['order'], j['state'], j['user']), (2, -3, 'waiting', '2002'))
+            same(t.post('/v1/jobs/J7/cancel', {'reason': 'no'}, who='tenant-user').json, {'id': 'J7'})
+            same(t.get('/v1/jobs/7').json['job']['end'], 'cancelled')
+            same(t.post('/v1/jobs/J7/cancel', {}, who='tenant-user').status, 409)
+            same(t.post('/v1/leases/L1/pause', {}).json, {'id': 'L1'})
+            same(t.get('/v1/leases/L1').json['lease']['paused'], True)
+            same(t.post('/v1/gpus/1/cordon', {'reason': 'warm'}).json, {'id': 'GPU-11111111-1111-1111-1111-111111111111'})
+            same(t.post('/v1/policy/apply', {'text': 'bulkhead: 1\n', 'version': 1}).json, {'version': 2})
+            same(t.get('/v1/policy').json['text'], 'bulkhead: 1\n')
+            same(t.get('/v1/policy?version=1').json['active'], False)
+            same(t.post('/v1/backup', {'name': 'one'}).json, {'id': 'one'})
+
+
+def test_submitted_once_with_a_key():
+    for options in ((), ('--later',)):
+        with door(*options) as t:
+            job = {'tenant': 'a', 'argv': ['x']}
+            key = {'Idempotency-Key': 'k1'}
+            same([t.post('/v1/jobs', job, who='tenant-user', headers=key).json['id'] for _ in range(3)], ['J7'] * 3)
+            same(t.post('/v1/jobs', job, who='tenant-admin', headers=key).json['id'], 'J8')
+            same(t.post('/v1/jobs', job, who='tenant-user').json['id'], 'J9')
+
+
+def test_tokens():
+    with door('--https') as t:
+        r = t.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'a'}, who='tenant-user')
+        same(r.status, 201, repr(r))
+        token = r.json['token']
+        assert re.fullmatch('bh_[0-9a-f]{64}', token)
+        assert token not in str(t.get('/v1/tokens').json)
+        r = t.https('GET', '/v1/jobs', token)
+        same(([j['id'] for j in r.json['jobs']], r.json['others']), (['J1', 'J3', 'J5'], 3))
+        same(t.https('GET', '/v1/status', token).json['you'],
+             {'principal': 'user:2002', 'roles': [{'role': 'tenant-user', 'tenant': 'a'}]})
+        # over the unix socket it stands for its subject too, whoever connects
+        r = t.get('/v1/status', who='nobody', headers={'Authorization': f'Bearer {token}'})
+        same(r.json['you']['principal'], 'user:2002')
+        # it makes no tokens, and nobody gets more than he has
+        same(t.https('POST', '/v1/tokens', token, {'role': 'tenant-user', 'tenant': 'a'}).code, 'denied')
+        same(t.post('/v1/tokens', {'role': 'operator'}, who='tenant-user').code, 'denied')
+        same(t.post('/v1/tokens', {'role': 'tenant-admin', 'tenant': 'a'}, who='tenant-user').code, 'denied')
+        same(t.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'b'}, who='tenant-user').code, 'not_found')
+        same(t.post('/v1/tokens', {'subject': 'service:x', 'role': 'tenant-user', 'tenant': 'a'}, who='tenant-admin').code, 'denied')
+        same(t.post('/v1/tokens', {'subject': 'user:2002', 'role': 'operator'}).code, 'refused')
+        same(t.post('/v1/tokens', {'subject': 'nonsense', 'role': 'operator'}).code, 'invalid')
+        same(t.post('/v1/tokens', {'role': 'tenant-user'}, who='tenant-user').code, 'invalid')
+        same(t.post('/v1/tokens', {'subject': 'service:x', 'role': 'viewer', 'tenant': 'a'}).code, 'invalid')
+        # of a service
+        service = t.post('/v1/tokens', {'subject': 'service:ci', 'role': 'operator', 'ttl_ms': 3600000}).json
+        same(t.https('GET', '/v1/doctor', service['token']).status, 200)
+        same([x['subject'] for x in t.get('/v1/tokens', who='tenant-user').json['tokens']], ['user:2002'])
+        same(t.ask('DELETE', f'/v1/tokens/{service["id"]}', who='tenant-user').status, 404)
+        same(t.ask('DELETE', f'/v1/tokens/{service["id"]}').status, 200)
+        r = t.https('GET', '/v1/doctor', service['token'])
+        same((r.status, r.code, r.headers['WWW-Authenticate']), (401, 'unauthenticated', 'Bearer'))
+        same(t.https('GET', '/v1/status').status, 401)
+        same(t.https('GET', '/openapi.json').status, 200)
+        short = t.post('/v1/tokens', {'subject': 'service:x', 'role': 'viewer', 'ttl_ms': 1}).json['token']
+        same(t.https('GET', '/v1/status', short).status, 401)
+
+
+def test_https_is_tls_1_2_or_newer():
+    with door('--https') as t:
+        same(t.https('GET', '/openapi.json', version=ssl.TLSVersion.TLSv1_2).status, 200)
+        same(t.https('GET', '/openapi.json', version=ssl.TLSVersion.TLSv1_3).status, 200)
+        for old in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+            try:
+                t.https('GET', '/openapi.json', version=old)
+                raise AssertionError(f'{old} was spoken')
+            except (ssl.SSLError, OSError):
+                pass
+
+
+def test_problems_say_what_was_needed():
+    with door() as t:
+        doc = t.document()
+        for body, words in (
+                ({'tennant': 'a', 'argv': ['x']}, "'tenant' was perhaps meant"),
+                ({'argv': ['x']}, "'tenant' is missing"),
+                ({'tenant': 'a', 'argv': []}, 'names no command'),
+                ({'tenant': 'a', 'argv': 'x'}, 'a list of at most'),
+                ({'tenant': 'a', 'argv': [1]}, 'a list of at most'),
+                ({'tenant': 'a', 'argv': ['x'], 'gpus': -1}, 'a number'),
+                ({'tenant': 'a', 'argv': ['x'], 'gpus': 99999}, 'from 0 to 4096'),
+                ({'tenant': 'a', 'argv': ['x'], 'gpus': '1'}, 'whole number'),
+                ({'tenant': 'a', 'argv': ['x'], 'tier': 'cloud'}, 'one of process'),
+                ({'tenant': 'a', 'argv': ['x'], 'firm': 1}, 'true or false'),
+                ({'tenant': 'a', 'argv': ['x'], 'pool': None}, 'a name'),
+                ({'tenant': 'a', 'argv': ['x'], 'env': ['nothing']}, 'NAME=VALUE'),
+                ({'tenant': 'a', 'argv': ['x'], 'cwd': 'here'}, 'absolute'),
+                ({'tenant': 'A!', 'argv': ['x']}, 'lower-case'),
+                ({'tenant': 'zz', 'argv': ['x']}, "no tenant 'zz'")):
+            r = t.post('/v1/jobs', body)
+            assert r.status in (400, 404), repr(r)
+            has(r.json['error']['message'], words)
+            judge(r.json, {'$ref': '#/components/schemas/Problem'}, doc)
+        for text in ('', '{', '[]', 'null', '{"tenant":"a","tenant":"a"}', '{"tenant": "a"} x', '\xff', '{"tenant": "\\ud800"}',
+                     '[' * 100, '{"a":' * 100, '{"tenant": "a", "argv": ["\\u0000"]}', '{"tenant": 1e999}'):
+            same(t.ask('POST', '/v1/jobs', text.encode('latin-1')).status, 400, text)
+        for path, status in (('/v1/nothing', 404), ('/v1/jobs/', 404), ('/v1//jobs', 404), ('/v1/jobs/J0', 404), ('/v1/jobs/x', 404),
+                             ('/v1/jobs/J99999999999999999999', 404), ('/v1/jobs?limit=2000', 400), ('/v1/jobs?limit=x', 400),
+                             ('/v1/jobs?limit=1&limit=2', 400), ('/v1/jobs?what=1', 400), ('/v1/status?x', 400),
+                             ('/v1/jobs?state=sleepy', 400), ('/v1/leases?state=sleepy', 400), ('/v1/status%00x', 404),
+                             ('/v1/%73tatus', 200), ('/v1/jobs?tenant=%zz', 400), ('/v1/usage?from_ms=5&to_ms=4', 400)):
+            same(t.get(path).status, status, path)
+        r = t.ask('PUT', '/v1/jobs', '{}')
+        same((r.status, r.headers['Allow']), (405, 'GET, POST'))
+        same(t.ask('GET', '/v1/status', '{"a": 1}').status, 400)
+
+
+if __name__ == '__main__':
+    d.tap.main(globals())
