@@ -11,10 +11,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "launch/adopt_socket.h"
-#include "launch/warden.h"
 #include "host/limits.h"
 #include "host/profile.h"
+#include "launch/adopt_socket.h"
+#include "launch/share.h"
+#include "launch/warden.h"
 #include "wire/oci.h"
 
 #include <errno.h>
@@ -70,6 +71,7 @@ struct state {
     BH_VEC(struct pollfd) polls;
     BH_VEC(pid_t) dying; /* wardens that were killed, to be waited for */
     uint64_t last_number;
+    struct bh_share_link link; /* of a keeper's container */
     bool over;
     int once_rc; /* with `once`: what came of the one */
     struct bh_err once_err;
@@ -179,23 +181,29 @@ static int find_root(const struct state *s, struct lease *l, const struct bh_oci
     return bh_adopt_process(pid, l->sender, &l->fds[BH_LEASE_ROOT], err);
 }
 
-static int start_warden(const struct state *s, struct lease *l, struct bh_err *err)
+static int start_warden(struct state *s, struct lease *l, struct bh_err *err)
 {
     l->ready = false;
     const int rc = bh_warden_start(s->a->warden, &l->warden, err);
-    if (rc == BH_OK)
-        bh_warden_hand_over(&l->warden, &l->start, l->fds);
-    return rc;
+    if (rc < 0)
+        return rc;
+    bh_warden_hand_over(&l->warden, &l->start, l->fds);
+    if (l->start.share.weight && l->start.adopted)
+        bh_share_give_soon(&s->link, &l->warden);
+    else if (l->start.share.weight)
+        bh_share_give(&s->link, &l->warden, NULL);
+    return BH_OK;
 }
 
-static int begin(const struct state *s, struct lease *l, const struct bh_oci_state *state, struct bh_err *err)
+static int begin(struct state *s, struct lease *l, const struct bh_oci_state *state, struct bh_err *err)
 {
     struct bh_profile_mark mark = {0};
     set_name(l, state, "");
     int rc = bh_profile_read_mark(state->metadata, &mark, err);
     set_name(l, state, mark.name);
     l->start.root_pid = state->pid; /* what can be said if this fails */
-    if (rc == BH_OK && s->a->view && !(mark.flags & BH_FILTER_CONTROLS))
+    const bool controls = s->a->view || l->start.share.weight;
+    if (rc == BH_OK && controls && !(mark.flags & BH_FILTER_CONTROLS))
         rc = bh_fail(
             err, BH_REFUSED,
             "its seccomp profile does not send what --view needs: make it with the same --view, or give --view "
@@ -222,6 +230,10 @@ static void new_lease(struct state *s, const struct bh_oci_state *state, int lis
                                 .view = s->a->view},
                       .warden = {.fd = -1}};
     memcpy(l.id, state->id, sizeof(l.id));
+    if (s->a->keep && !joined) {
+        l.start.share = s->a->keep->share;
+        s->a->keep->came(s->a->arg);
+    }
     const int rc = begin(s, &l, state, &err);
     *bh_vec_push(&s->leases) = l;
     if (rc < 0)
@@ -288,6 +300,8 @@ static void hear(struct state *s, size_t i)
         bool died;
         const int rc = bh_warden_ready(&l->warden, &l->start, &died, &err);
         l->ready = rc == BH_OK;
+        if (l->ready && s->a->keep && !l->joined && !l->start.adopted)
+            s->a->keep->held(s->a->arg, (pid_t)l->start.root_pid);
         if (l->ready)
             say_ready(s, l);
         else if (died && l->start.adopted) /* one that takes over may be killed as well */
@@ -296,11 +310,17 @@ static void hear(struct state *s, size_t i)
             refuse(s, i, rc, &err);
         return;
     }
+    if (bh_warden_asks(&l->warden)) {
+        bh_share_asked(&s->link, &l->warden);
+        return;
+    }
     if (!bh_warden_end(&l->warden, &end, &status)) {
         replace(s, i, status);
         return;
     }
     say_end(s, l, &end);
+    if (s->a->keep && !l->joined)
+        s->a->keep->ended(s->a->arg, &end);
     const int rc = end.code < 0 ? bh_fail(&err, (enum bh_code)end.code, "%s", end.text) : BH_OK;
     lease_over(s, i, rc, &err);
 }
@@ -381,6 +401,17 @@ static void hurry(struct state *s)
 
 /* ---- the loop ---- */
 
+/* A governor for the one container that has a share, if it is still there. */
+static void hear_seeker(struct state *s)
+{
+    const struct bh_child nobody = {.fd = -1};
+    const struct bh_child *warden = &nobody;
+    for (size_t i = 0; i < s->leases.n; i++)
+        if (s->leases.at[i].start.share.weight)
+            warden = &s->leases.at[i].warden;
+    bh_share_hear(&s->link, warden);
+}
+
 static void reap(struct state *s)
 {
     for (size_t i = s->dying.n; i-- > 0;)
@@ -406,10 +437,12 @@ static void watch(struct state *s, int fd)
 /* One round. Looked at from the last on: one that goes is replaced by the last, which was looked at already. */
 static int turn(struct state *s, struct bh_err *err)
 {
-    enum { SOCKET = 1, REST };
+    enum { SOCKET = 1, ALSO, SEEKER, REST };
     s->polls.n = 0;
     watch(s, s->signals);
     watch(s, s->socket.fd);
+    watch(s, s->a->keep ? s->a->keep->fd : -1);
+    watch(s, s->link.seeker.fd);
     for (size_t i = 0; i < s->senders.n; i++)
         watch(s, s->senders.at[i].fd);
     for (size_t i = 0; i < s->leases.n; i++)
@@ -420,7 +453,12 @@ static int turn(struct state *s, struct bh_err *err)
     /* Taken, so that it does not end this process when signals are let through again. */
     struct signalfd_siginfo si;
     while (read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si))
-        s->over = true;
+        s->over = !s->a->keep;
+    const int rc = s->polls.at[ALSO].revents ? s->a->keep->hear(s->a->arg, err) : BH_OK;
+    if (rc < 0)
+        return rc;
+    if (s->polls.at[SEEKER].revents)
+        hear_seeker(s);
     for (size_t i = n_leases; !s->over && i-- > 0;)
         if (s->polls.at[REST + n_senders + i].revents)
             hear(s, i);
@@ -477,15 +515,25 @@ static void leave(struct state *s)
 
 int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err)
 {
-    struct state s = {.a = a, .socket = {.fd = -1}, .signals = -1};
+    struct state s = {.a = a,
+                      .socket = {.fd = -1},
+                      .signals = -1,
+                      .link = {.seeker = {.fd = -1},
+                               .governor = a->keep ? a->keep->governor : -1,
+                               .tell = a->tell,
+                               .arg = a->arg}};
     sigset_t before;
     bh_limits_raise(); /* some files for each container */
     int rc = take_signals(&s, &before, err);
-    if (rc < 0)
+    if (rc < 0) {
+        bh_share_end(&s.link);
         return rc;
+    }
     rc = bh_adopt_listen(a->socket, a->owner, &s.socket, err);
     if (rc == BH_OK)
         tell(&s, "waiting for containers on %s", a->socket);
+    if (rc == BH_OK && a->keep)
+        rc = a->keep->listening(a->arg, err);
     while (rc == BH_OK && !s.over)
         rc = turn(&s, err);
     if (rc == BH_OK && s.once_rc < 0) {
@@ -493,6 +541,7 @@ int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err)
         *err = s.once_err;
     }
     leave(&s);
+    bh_share_end(&s.link);
     close(s.signals);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     return rc;

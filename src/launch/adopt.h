@@ -11,10 +11,24 @@
 #define BH_LAUNCH_ADOPT_H
 
 #include "base/err.h"
+#include "wire/lease.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* For a keeper, which starts the container itself and hears others meanwhile; with `once`. `arg` is that of struct bh_adopt. */
+struct bh_adopt_keep {
+    int fd;                      /* listened to from the beginning to the end */
+    struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
+    int governor; /* with a share: the connection for the first warden, which goes to it or is closed */
+    int (*hear)(void *arg, struct bh_err *err); /* something is there; below 0: it is over */
+    int (*listening)(void *arg,
+                     struct bh_err *err); /* now the container may be started; below 0: it is not */
+    void (*came)(void *arg);              /* its listener: the container is about to run, or does */
+    void (*held)(void *arg, pid_t pid);   /* its first process, once the warden is ready */
+    void (*ended)(void *arg, const struct bh_lease_end *end);
+};
 
 struct bh_adopt {
     const char *warden; /* its program */
@@ -27,6 +41,7 @@ struct bh_adopt {
     void (*tell)(void *arg,
                  const char *line); /* a line about one container, or about a message that was refused */
     void *arg;
+    const struct bh_adopt_keep *keep; /* NULL: this is no keeper */
 };
 
 /* Serves until SIGTERM, SIGINT or SIGHUP; with `once`, until the container's last process is gone, or why it was not held. */

@@ -5,6 +5,9 @@
  * The order matters: the filter goes on in the child, its listener comes here and goes on to the warden, and only when
  * the warden has said that it is ready may the child become the command.
  *
+ * A keeper (struct bh_launch_keep) goes the same way, without the shell: it sends no signals on, and hears its own descriptor at
+ * every step.
+ *
  * This process keeps the listener and the journal too. A warden that dies without a word is followed by another one, which
  * goes on from the journal; the command's calls wait meanwhile. Wardens that die one after the other are no way to go on:
  * then the listener is closed here, and the kernel refuses what the filter would have asked about.
@@ -18,9 +21,11 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "launch/governor.h"
-#include "launch/warden.h"
 #include "host/filter.h"
+#include "launch/governor.h"
+#include "launch/share.h"
+#include "launch/signals.h"
+#include "launch/warden.h"
 #include "wire/fds.h"
 
 #include <errno.h>
@@ -37,30 +42,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long the warden is waited for after the command's end: to say why it killed somebody; to end as well. */
-enum { KILLED_MS = 2000, ENDING_MS = 50 };
-/* Of its share: how often it is asked for, and how long the command's signals may wait for that. A governor that is there
- * is found in GIVE_MS. */
-enum { NOTE_MS = 500, NOTED_MS = 100, GIVE_MS = 200 };
+/* How long the warden is waited for after the command's end: to say why it killed somebody; to end as well; below a keeper, to
+ * give its account. */
+enum { KILLED_MS = 2000, ENDING_MS = 50, KEPT_MS = 10000 };
+/* Of its share: how often it is asked for, and how long the command's signals may wait for that. */
+enum { NOTE_MS = 500, NOTED_MS = 100 };
 
 struct state {
     const struct bh_launch *l;
     struct bh_launch_result *ret;
-    struct bh_child tenant, warden, seeker; /* seeker: looks for a governor */
+    struct bh_child tenant, warden;
+    struct bh_share_link link;
     int fds[BH_LEASE_FDS]; /* what every warden of this lease is given; -1: nobody will be any more */
     struct bh_lease_start start;
     bool ready;               /* this warden has said so */
     struct bh_warden_how how; /* the one before died */
     int64_t died_ms;
     struct bh_warden_followers followers;
-    bool stopped;    /* the command is */
-    int governor;    /* connection for the next warden; -1: none */
-    bool asked;      /* the warden did: its governor is gone */
-    bool ungoverned; /* and there is no other, which was said */
-    int signals;
+    bool stopped; /* the command is */
+    struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
-    sigset_t old_mask;
-    struct sigaction old_child;
 };
 
 static int fail_errno(struct bh_err *err, const char *what)
@@ -75,84 +76,29 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* ---- signals ---- */
+/* ---- before the command runs ---- */
 
-/* Faults of this program's own stay what they are. */
-static void all_signals(sigset_t *ret)
+static bool is_gated(const struct state *s)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
-    sigfillset(ret);
-    for (size_t i = 0; i < BH_COUNT_OF(faults); i++)
-        sigdelset(ret, faults[i]);
+    return !s->l->keep || s->l->keep->gate;
 }
 
-static void restore_signals(const struct state *s)
+/* What a keeper listens to; passed over where this is none. */
+static struct pollfd also(const struct state *s)
 {
-    (void)sigaction(SIGCHLD, &s->old_child, NULL);
-    (void)sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+    return (struct pollfd){.fd = s->l->keep ? s->l->keep->fd : -1, .events = POLLIN};
 }
 
-static int take_signals(struct state *s, struct bh_err *err)
+static int hear_also(const struct state *s, const struct pollfd *at, struct bh_err *err)
 {
-    struct sigaction child = {.sa_handler =
-                                  SIG_DFL}; /* ignored, as it may be here, children cannot be waited for */
-    sigset_t all;
-    all_signals(&all);
-    if (sigprocmask(SIG_BLOCK, &all, &s->old_mask) < 0 || sigaction(SIGCHLD, &child, &s->old_child) < 0)
-        return fail_errno(err, "blocking signals");
-    s->signals = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signals >= 0)
-        return BH_OK;
-    int rc = fail_errno(err, "signalfd");
-    restore_signals(s);
-    return rc;
-}
-
-/* The terminal's own go to the whole process group, the command included. */
-static bool is_terminal_signal(uint32_t signal)
-{
-    static const int of_terminal[] = {SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGHUP, SIGCONT, SIGWINCH};
-    for (size_t i = 0; i < BH_COUNT_OF(of_terminal); i++)
-        if ((uint32_t)of_terminal[i] == signal)
-            return true;
-    return false;
-}
-
-/* The kernel tells the leader of a session alone that its terminal is gone. */
-static bool is_leaders_own(uint32_t signal)
-{
-    return (signal == SIGHUP || signal == SIGCONT) && getsid(0) == getpid();
-}
-
-/* As if it had not been blocked: the kernel knows whether anybody is there to wake us. */
-static void stop_as_told(void)
-{
-    sigset_t one;
-    (void)sigemptyset(&one);
-    (void)sigaddset(&one, SIGTSTP);
-    (void)raise(SIGTSTP);
-    (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
-    (void)sigprocmask(SIG_BLOCK, &one, NULL);
+    return at->revents ? s->l->keep->hear(s->l->arg, err) : BH_OK;
 }
 
 static void send_on(const struct state *s, const struct signalfd_siginfo *si)
 {
-    union sigval value = {.sival_ptr = (void *)(uintptr_t)si->ssi_ptr};
-    /* A command that is stopped does not hear Ctrl-Z; then nobody would stop, and the shell would wait. */
-    if (si->ssi_code == SI_KERNEL && si->ssi_signo == SIGTSTP && s->stopped)
-        stop_as_told();
-    if (si->ssi_code == SI_KERNEL && is_terminal_signal(si->ssi_signo) && !is_leaders_own(si->ssi_signo))
-        return;
-    if (si->ssi_code == SI_USER &&
-        (si->ssi_pid == (uint32_t)getpid() || si->ssi_pid == (uint32_t)s->tenant.pid))
-        return; /* a write of ours to nobody (SIGPIPE), or the command to its own group */
-    if (si->ssi_code == SI_QUEUE)
-        (void)sigqueue(s->tenant.pid, (int)si->ssi_signo, value);
-    else
-        (void)kill(s->tenant.pid, (int)si->ssi_signo);
+    if (!s->l->keep)
+        bh_signals_send_on(si, s->tenant.pid, s->stopped);
 }
-
-/* ---- before the command runs ---- */
 
 static _Noreturn void be_tenant(const void *arg, int to_launcher)
 {
@@ -165,28 +111,27 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
     const bool controls = s->l->view || s->l->share.weight; /* what it could undo goes by controls */
-    answer.code = bh_filter_install(controls ? BH_FILTER_CONTROLS : 0, &listener, &err);
+    if (is_gated(s))
+        answer.code = bh_filter_install(controls ? BH_FILTER_CONTROLS : 0, &listener, &err);
     memcpy(answer.text, err.msg, sizeof(answer.text));
     if (bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL) < 0 || answer.code < 0 ||
-        bh_fds_send(to_launcher, "", 1, &listener, 1, NULL) < 0)
+        bh_fds_send(to_launcher, "", 1, &listener, listener >= 0 ? 1 : 0, NULL) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
-    close(listener);
+    close_fd(&listener);
     if (bh_fds_recv(to_launcher, &go, 1, NULL, 0, NULL) < 0)
         _exit(BH_LAUNCH_NOT_RUN);
-    restore_signals(s);
+    /* After the warden has looked whose it is to be: below a keeper it is not the tenant's, who could end it. */
+    bh_signals_restore(&s->signals);
     (void)signal(SIGPIPE, s->l->ignore_pipe ? SIG_IGN : SIG_DFL);
-    execvp(s->l->argv[0], s->l->argv);
-    answer.code = errno;
+    if (s->l->keep)
+        answer.code = s->l->keep->become(s->l->arg, &err);
+    memcpy(answer.text, err.msg, sizeof(answer.text));
+    if (answer.code == 0) {
+        execvp(s->l->argv[0], s->l->argv);
+        answer.code = errno;
+    }
     (void)!bh_fds_send(to_launcher, &answer, sizeof(answer), NULL, 0, NULL);
     _exit(BH_LAUNCH_NOT_RUN);
-}
-
-/* Kept here it would tell the governor that a warden is there when there is none. */
-static void give_governor(struct state *s, const struct bh_err *why)
-{
-    if (s->l->share.weight)
-        bh_warden_give(&s->warden, s->governor, why);
-    close_fd(&s->governor);
 }
 
 /* The filter is on: what every warden of this lease is given. */
@@ -202,7 +147,7 @@ static int take_tenant(struct state *s, struct bh_err *err)
                                        .share = s->l->share};
     int rc = bh_child_answer(&s->tenant, "the command's process", NULL, NULL, err);
     if (rc == BH_OK)
-        rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], 1, err);
+        rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], is_gated(s) ? 1 : 0, err);
     if (rc < 0)
         return rc;
     s->fds[BH_LEASE_ROOT] = (int)syscall(SYS_pidfd_open, s->tenant.pid, 0);
@@ -216,29 +161,28 @@ static int hand_over(struct state *s, struct bh_err *err)
     if (rc < 0)
         return rc;
     bh_warden_hand_over(&s->warden, &s->start, s->fds);
-    give_governor(s, NULL);
+    if (s->l->share.weight)
+        bh_share_give(&s->link, &s->warden, NULL);
     return BH_OK;
-}
-
-/* Blocked signals come also where they are ignored (nohup, a job in the background). */
-static bool is_ignored(int n)
-{
-    struct sigaction now;
-    return sigaction(n, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
 /* A driver can take its time; somebody who does not want to wait may say so. *ret_signal: they did. */
 static int await_start(struct state *s, const struct bh_child *whose, int *ret_signal, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[2] = {{.fd = whose->fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct pollfd at[3] = {
+            {.fd = whose->fd, .events = POLLIN}, {.fd = s->signals.fd, .events = POLLIN}, also(s)};
         struct signalfd_siginfo si;
-        if (poll(at, 2, -1) < 0 && errno != EINTR)
+        if (poll(at, 3, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
+        const int rc = hear_also(s, &at[2], err);
+        if (rc < 0)
+            return rc;
         /* Signals first: Ctrl-C may have ended the warden too, before it left the terminal. */
-        const bool seen = read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si);
+        const bool seen = read(s->signals.fd, &si, sizeof(si)) == (ssize_t)sizeof(si);
         const int n = seen ? (int)si.ssi_signo : 0;
-        if ((n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) && !is_ignored(n)) {
+        if (!s->l->keep && (n == SIGINT || n == SIGTERM || n == SIGHUP || n == SIGQUIT) &&
+            !bh_signals_ignored(n)) {
             *ret_signal = n;
             return bh_fail(err, BH_SYSTEM, "ended by a signal before the command was started");
         }
@@ -251,11 +195,11 @@ static int await_start(struct state *s, const struct bh_child *whose, int *ret_s
 
 static int await_governor(struct state *s, int *ret_signal, struct bh_err *err)
 {
-    int rc = s->l->share.weight ? bh_governor_seek(&s->seeker, err) : BH_OK;
+    int rc = s->l->share.weight ? bh_governor_seek(&s->link.seeker, err) : BH_OK;
     if (rc < 0 || !s->l->share.weight)
         return rc;
-    rc = await_start(s, &s->seeker, ret_signal, err);
-    return rc < 0 ? rc : bh_governor_found(&s->seeker, &s->governor, err);
+    rc = await_start(s, &s->link.seeker, ret_signal, err);
+    return rc < 0 ? rc : bh_governor_found(&s->link.seeker, &s->link.governor, err);
 }
 
 static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
@@ -282,13 +226,14 @@ static bool look_at_tenant(struct state *s);
 static int await_command(struct state *s, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[2] = {{.fd = s->tenant.fd, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct pollfd at[2] = {{.fd = s->tenant.fd, .events = POLLIN},
+                               {.fd = s->signals.fd, .events = POLLIN}};
         struct signalfd_siginfo si;
         if (poll(at, 2, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
         if (at[0].revents)
             return BH_OK;
-        if (read(s->signals, &si, sizeof(si)) != (ssize_t)sizeof(si))
+        if (read(s->signals.fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
             continue;
         if (si.ssi_signo != SIGCHLD)
             *bh_vec_push(&s->early) = si;
@@ -301,17 +246,25 @@ static int await_command(struct state *s, struct bh_err *err)
 static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 {
     struct bh_lease_answer answer;
-    int rc = bh_fds_send(s->tenant.fd, "", 1, NULL, 0, err);
+    int rc = s->l->keep ? s->l->keep->begin(s->l->arg, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = bh_fds_send(s->tenant.fd, "", 1, NULL, 0, err);
     if (rc == BH_OK)
         rc = await_command(s, err);
     if (rc < 0)
         return rc;
     rc = bh_fds_recv(s->tenant.fd, &answer, sizeof(answer), NULL, 0, err);
     bh_child_close(&s->tenant);
-    if (rc == BH_NOT_FOUND)
+    if (rc == BH_NOT_FOUND) {
+        if (s->l->keep)
+            s->l->keep->runs(s->l->arg, s->tenant.pid);
         return BH_OK;
+    }
     if (rc < 0)
         return rc;
+    answer.text[sizeof(answer.text) - 1] = '\0';
+    if (answer.code < 0)
+        return bh_fail(err, (enum bh_code)answer.code, "%s", answer.text);
     const bool missing = answer.code == ENOENT || answer.code == ENOTDIR;
     *ret_exit = missing ? BH_LAUNCH_NOT_FOUND : BH_LAUNCH_NOT_RUN;
     return bh_fail(err, missing ? BH_NOT_FOUND : BH_DENIED, "'%.200s': %s", s->l->argv[0],
@@ -323,7 +276,7 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 /* Whoever reads from the command, writes to it or waits for a lock of its must not wait for us. */
 static void close_what_is_the_commands(const struct state *s)
 {
-    const int ours[] = {STDERR_FILENO,         s->signals,
+    const int ours[] = {STDERR_FILENO,         s->signals.fd,
                         s->warden.fd,          s->fds[BH_LEASE_LISTENER],
                         s->fds[BH_LEASE_ROOT], s->fds[BH_LEASE_JOURNAL]};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -374,45 +327,6 @@ static void no_successor(struct state *s, const struct bh_err *err)
     give_up(s, why);
 }
 
-/* A governor for the warden may have to be started, which takes as long as the driver does: nobody waits for that here. */
-static void seek_governor(struct state *s)
-{
-    struct bh_err err;
-    if (s->seeker.pid == 0 && bh_governor_seek(&s->seeker, &err) < 0)
-        give_governor(s, &err); /* it asks again later */
-}
-
-static void hear_seeker(struct state *s)
-{
-    struct bh_err err;
-    const int rc = bh_governor_found(&s->seeker, &s->governor, &err);
-    if (rc == BH_OK && s->asked)
-        tell(s, "the governor was gone; shares go on with another one");
-    else if (rc < 0 && s->asked && !s->ungoverned)
-        tell(s, "the governor is gone, and another one cannot be had: %s; shares are not held for now",
-             err.msg);
-    s->ungoverned = rc < 0;
-    s->asked = false;
-    if (s->warden.fd >= 0)
-        give_governor(s, &err);
-    else
-        close_fd(&s->governor);
-}
-
-/* To a warden that has just been started, and waits for it: the tenant's calls do, too. */
-static void give_soon(struct state *s)
-{
-    struct bh_err err;
-    seek_governor(s);
-    struct pollfd at = {.fd = s->seeker.fd, .events = POLLIN};
-    if (s->seeker.pid && poll(&at, 1, GIVE_MS) > 0)
-        hear_seeker(s);
-    else if (s->seeker.pid) {
-        (void)bh_fail(&err, BH_BUSY, "it is being looked for"); /* and given when it is found */
-        give_governor(s, &err);
-    }
-}
-
 /* It died without a word. */
 static void replace_warden(struct state *s, int status)
 {
@@ -420,7 +334,7 @@ static void replace_warden(struct state *s, int status)
     char why[80];
     (void)bh_warden_how(status, &s->how);
     s->died_ms = bh_warden_now_ms();
-    if (s->tenant.pid == 0 && !s->l->wait_for_end) {
+    if (s->tenant.pid == 0 && !s->l->wait_for_end && !s->l->keep) {
         give_up(s, ""); /* this process is about to end too */
         return;
     }
@@ -434,7 +348,7 @@ static void replace_warden(struct state *s, int status)
     if (bh_warden_start(s->l->warden, &s->warden, &err) == BH_OK) {
         bh_warden_hand_over(&s->warden, &s->start, s->fds);
         if (s->l->share.weight)
-            give_soon(s);
+            bh_share_give_soon(&s->link, &s->warden);
     } else {
         no_successor(s, &err);
     }
@@ -467,8 +381,7 @@ static void hear_warden(struct state *s)
         return;
     }
     if (bh_warden_asks(&s->warden)) {
-        s->asked = true;
-        seek_governor(s);
+        bh_share_asked(&s->link, &s->warden);
         return;
     }
     s->ready = false;
@@ -545,17 +458,19 @@ static void follow(struct state *s)
         send_on(s, &s->early.at[i]);
     while (!over) {
         /* poll passes over descriptors below 0: the warden's, once it is gone. */
-        struct pollfd at[3] = {{.fd = s->signals, .events = POLLIN},
+        struct pollfd at[4] = {{.fd = s->signals.fd, .events = POLLIN},
                                {.fd = s->warden.fd, .events = POLLIN},
-                               {.fd = s->seeker.fd, .events = POLLIN}};
+                               {.fd = s->link.seeker.fd, .events = POLLIN},
+                               also(s)};
         struct signalfd_siginfo si;
-        if (poll(at, 3, s->l->note_share ? NOTE_MS : -1) == 0)
+        if (poll(at, 4, s->l->note_share ? NOTE_MS : -1) == 0)
             note_share(s);
+        (void)hear_also(s, &at[3], NULL);
         if (at[2].revents)
-            hear_seeker(s);
+            bh_share_hear(&s->link, &s->warden);
         if (at[1].revents)
             hear_warden(s);
-        while (!over && read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
+        while (!over && read(s->signals.fd, &si, sizeof(si)) == (ssize_t)sizeof(si)) {
             if (si.ssi_signo == SIGCHLD)
                 over = look_at_tenant(s);
             else
@@ -569,14 +484,17 @@ static void follow(struct state *s)
 static void last_words(struct state *s)
 {
     const bool killed = WIFSIGNALED(s->ret->status) && WTERMSIG(s->ret->status) == SIGKILL;
-    const int patience = s->l->wait_for_end ? -1 : killed ? KILLED_MS : ENDING_MS;
+    const int patience = s->l->keep ? KEPT_MS : s->l->wait_for_end ? -1 : killed ? KILLED_MS : ENDING_MS;
+    if (s->l->keep)
+        s->l->keep->over(s->l->arg);
     while (s->warden.fd >= 0) {
-        struct pollfd at[2] = {{.fd = s->warden.fd, .events = POLLIN},
-                               {.fd = s->seeker.fd, .events = POLLIN}};
-        if (poll(at, 2, patience) <= 0)
+        struct pollfd at[3] = {
+            {.fd = s->warden.fd, .events = POLLIN}, {.fd = s->link.seeker.fd, .events = POLLIN}, also(s)};
+        if (poll(at, 3, patience) <= 0)
             return;
+        (void)hear_also(s, &at[2], NULL);
         if (at[1].revents)
-            hear_seeker(s);
+            bh_share_hear(&s->link, &s->warden);
         if (at[0].revents)
             hear_warden(s);
     }
@@ -584,20 +502,20 @@ static void last_words(struct state *s)
 
 static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err *err)
 {
-    int rc = take_signals(s, err);
+    int rc = bh_signals_take(&s->signals, err);
     if (rc == BH_OK)
         rc = await_governor(s, ret_signal, err);
     /* The journal is not for others of this user to write to. */
     if (rc == BH_OK && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         rc = fail_errno(err, "prctl");
     /* The warden first: it starts while the filter is put on. */
-    if (rc == BH_OK)
+    if (rc == BH_OK && is_gated(s))
         rc = bh_warden_start(s->l->warden, &s->warden, err);
     if (rc == BH_OK)
         rc = bh_child_start(be_tenant, s, &s->tenant, err);
     if (rc == BH_OK)
         rc = take_tenant(s, err);
-    if (rc == BH_OK)
+    if (rc == BH_OK && is_gated(s))
         rc = await_warden(s, ret_signal, err);
     if (rc == BH_BUSY && s->l->share.weight)
         rc = await_warden_again(s, ret_signal, err);
@@ -611,15 +529,6 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
     return rc;
 }
 
-/* Whoever still looks for a governor does so for nobody. */
-static void end_seeker(struct state *s)
-{
-    if (s->seeker.pid) {
-        (void)kill(s->seeker.pid, SIGKILL);
-        (void)bh_child_reap(&s->seeker);
-    }
-}
-
 /* What is left of a start that failed. A warden that hangs in the driver is not waited for. */
 static void clean_up(struct state *s)
 {
@@ -628,7 +537,7 @@ static void clean_up(struct state *s)
         (void)bh_child_reap(&s->tenant);
     }
     (void)bh_warden_kill(&s->warden);
-    end_seeker(s);
+    bh_share_end(&s->link);
 }
 
 int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_exit, struct bh_err *err)
@@ -637,25 +546,23 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
                       .ret = ret,
                       .tenant = {.fd = -1},
                       .warden = {.fd = -1},
-                      .seeker = {.fd = -1},
+                      .link = {.seeker = {.fd = -1}, .governor = -1, .tell = l->tell, .arg = l->arg},
                       .fds = {-1, -1, -1},
-                      .governor = -1,
-                      .signals = -1};
+                      .signals = {.fd = -1}};
     int signal_seen = 0;
     *ret = (struct bh_launch_result){0};
     *ret_exit = 0;
     int rc = launch(&s, ret_exit, &signal_seen, err);
     if (rc < 0)
         clean_up(&s);
-    if (s.signals >= 0)
-        restore_signals(&s);
+    if (s.signals.fd >= 0)
+        bh_signals_restore(&s.signals);
     if (signal_seen)
         (void)raise(signal_seen);
     if (rc == BH_OK)
         last_words(&s);
-    end_seeker(&s);
-    close_fd(&s.signals);
-    close_fd(&s.governor);
+    bh_share_end(&s.link);
+    close_fd(&s.signals.fd);
     bh_vec_fini(&s.early);
     bh_child_close(&s.tenant);
     bh_child_close(&s.warden);

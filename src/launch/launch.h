@@ -16,8 +16,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum { BH_LAUNCH_NOT_RUN = 126, BH_LAUNCH_NOT_FOUND = 127, BH_LAUNCH_SHARES = 32 };
+
+/*
+ * For a keeper: a process that hears others while the command runs, and sends no signals on. It waits for the last process of
+ * the lease, for a while. `arg` is that of struct bh_launch.
+ */
+struct bh_launch_keep {
+    bool gate; /* false: neither filter nor warden */
+    int fd;    /* listened to from the beginning to the end */
+    /* Something is there. Below 0, before the command runs: it is not to. */
+    int (*hear)(void *arg, struct bh_err *err);
+    /* All is ready; after this the command may run. Below 0: it does not. */
+    int (*begin)(void *arg, struct bh_err *err);
+    /* In the child, right before the command: becomes its user, goes to its place. Below 0: it does not run. */
+    int (*become)(void *arg, struct bh_err *err);
+    void (*runs)(void *arg, pid_t pid);
+    void (*over)(void *arg); /* the command has ended: time to end what it left behind */
+};
 
 struct bh_launch {
     const char *warden; /* its program */
@@ -36,6 +54,7 @@ struct bh_launch {
     /* One line about the gate while the command runs: it died, another one took over, it could not go on. */
     void (*tell)(void *arg, const char *line);
     void *arg;
+    const struct bh_launch_keep *keep; /* NULL: this is no keeper */
 };
 
 struct bh_launch_result {

@@ -45,8 +45,8 @@ int bh_warden_rights(const char *verb, struct bh_err *err)
 /* A program of ours: in its own folder of a build, or where all of them are installed. */
 static int find_program(const char *name, const char *built, char *ret, size_t size, struct bh_err *err)
 {
-    /* src/cli/bulkhead in a build folder, bin/bulkhead when installed: two steps up. */
-    const char *const places[] = {built, "libexec/bulkhead", "libexec", "lib/bulkhead"};
+    /* src/cli/bulkhead in a build folder, bin/bulkhead or libexec/bulkhead/bulkhead-keeper when installed: two steps up. */
+    const char *const places[] = {built, "libexec/bulkhead", "libexec", "lib/bulkhead", "bulkhead"};
     char base[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", base, sizeof(base) - 1);
     base[n > 0 ? n : 0] = '\0';
@@ -61,8 +61,8 @@ static int find_program(const char *name, const char *built, char *ret, size_t s
             return BH_OK;
     }
     return bh_fail(err, BH_NOT_FOUND,
-                   "no %s beside this program: looked in %s, libexec/bulkhead, libexec and "
-                   "lib/bulkhead below '%.200s'; install both from one package",
+                   "no %s beside this program: looked in %s, libexec/bulkhead, libexec, "
+                   "lib/bulkhead and bulkhead below '%.200s'; install both from one package",
                    name, built, base);
 }
 
@@ -74,6 +74,26 @@ int bh_warden_find(char *ret, size_t size, struct bh_err *err)
 int bh_governor_program(char *ret, size_t size, struct bh_err *err)
 {
     return find_program("bulkhead-governor", "governor", ret, size, err);
+}
+
+int bh_keeper_program(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-keeper", "keeper", ret, size, err);
+}
+
+int bh_scrub_program(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-scrub", "scrub", ret, size, err);
+}
+
+int bh_oci_program(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-oci", "oci", ret, size, err);
+}
+
+int bh_audit_program(char *ret, size_t size, struct bh_err *err)
+{
+    return find_program("bulkhead-audit", "store", ret, size, err);
 }
 
 int bh_warden_journal(int *ret_fd, struct bh_err *err)

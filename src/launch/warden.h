@@ -24,6 +24,14 @@ int bh_warden_rights(const char *verb, struct bh_err *err) BH_MUST_USE;
 int bh_warden_find(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 /* The governor's program (launch/governor.h), found in the same way. */
 int bh_governor_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* The keeper's (launch/keeper.h), too. */
+int bh_keeper_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* The one that proves cards clean (src/scrub). */
+int bh_scrub_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* The hook of containers, which is a runtime of engines too (src/oci). */
+int bh_oci_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
+/* And the one that reads the audit log. */
+int bh_audit_program(char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 /* An empty journal for a new lease. */
 int bh_warden_journal(int *ret_fd, struct bh_err *err) BH_MUST_USE;
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* durable_test.c - a file is the old one or the new one. */
+#include "launch/durable.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+TEST(there_and_back)
+{
+    char path[PATH_MAX];
+    const char *top = getenv("TMPDIR");
+    struct bh_err err;
+    char *text = NULL;
+    size_t n = 0;
+    (void)snprintf(path, sizeof(path), "%s/bh-durable-XXXXXX", top ? top : P_tmpdir);
+    CHECK(mkdtemp(path));
+    const int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(bh_durable_read(dir, "f", 10, &text, &n, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_durable_write(dir, "f", "one", 3, &err), BH_OK);
+    CHECK_EQ(bh_durable_write(dir, "f", "three", 5, &err), BH_OK);
+    CHECK_EQ(bh_durable_read(dir, "f", 5, &text, &n, &err), BH_OK);
+    CHECK_EQ(n, 5);
+    CHECK_STR(text, "three");
+    free(text);
+    CHECK_EQ(bh_durable_read(dir, "f", 4, &text, &n, &err), BH_TOO_LARGE);
+    CHECK_EQ(faccessat(dir, "f.new", F_OK, 0), -1);
+    CHECK_EQ(mkdirat(dir, "d", 0700), 0);
+    CHECK_EQ(mkdirat(dir, "d/x", 0700), 0);
+    CHECK_EQ(bh_durable_write(dir, "d", "one", 3, &err), BH_SYSTEM);
+    CHECK_EQ(faccessat(dir, "d.new", F_OK, 0), -1);
+    CHECK_EQ(bh_durable_read(dir, "d", 4, &text, &n, &err), BH_INVALID);
+    (void)unlinkat(dir, "f", 0);
+    (void)unlinkat(dir, "d/x", AT_REMOVEDIR);
+    (void)unlinkat(dir, "d", AT_REMOVEDIR);
+    close(dir);
+    CHECK_EQ(rmdir(path), 0);
+}
+
+TEST_MAIN

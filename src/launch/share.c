@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* share.c - looks for governors and hands them on. */
+#include "launch/share.h"
+
+#include "launch/governor.h"
+#include "launch/warden.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { GIVE_MS = 200 }; /* a governor that is there is found in that time */
+
+static void close_governor(struct bh_share_link *l)
+{
+    if (l->governor >= 0)
+        close(l->governor);
+    l->governor = -1;
+}
+
+void bh_share_give(struct bh_share_link *l, const struct bh_child *warden, const struct bh_err *why)
+{
+    bh_warden_give(warden, l->governor, why);
+    close_governor(l);
+}
+
+void bh_share_seek(struct bh_share_link *l, const struct bh_child *warden)
+{
+    struct bh_err err;
+    if (l->seeker.pid == 0 && bh_governor_seek(&l->seeker, &err) < 0)
+        bh_share_give(l, warden, &err); /* it asks again later */
+}
+
+void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden)
+{
+    l->asked = true;
+    bh_share_seek(l, warden);
+}
+
+void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden)
+{
+    struct bh_err err;
+    char line[sizeof(err.msg) + 120];
+    const int rc = bh_governor_found(&l->seeker, &l->governor, &err);
+    if (rc == BH_OK && l->asked)
+        l->tell(l->arg, "the governor was gone; shares go on with another one");
+    if (rc < 0 && l->asked && !l->ungoverned) {
+        (void)snprintf(line, sizeof(line),
+                       "the governor is gone, and another one cannot be had: %s; shares are not held for now",
+                       err.msg);
+        l->tell(l->arg, line);
+    }
+    l->ungoverned = rc < 0;
+    l->asked = false;
+    if (warden->fd >= 0)
+        bh_share_give(l, warden, &err);
+    else
+        close_governor(l);
+}
+
+void bh_share_give_soon(struct bh_share_link *l, const struct bh_child *warden)
+{
+    struct bh_err err;
+    bh_share_seek(l, warden);
+    struct pollfd at = {.fd = l->seeker.fd, .events = POLLIN};
+    if (l->seeker.pid && poll(&at, 1, GIVE_MS) > 0) {
+        bh_share_hear(l, warden);
+    } else if (l->seeker.pid) {
+        (void)bh_fail(&err, BH_BUSY, "it is being looked for"); /* and given when it is found */
+        bh_share_give(l, warden, &err);
+    }
+}
+
+void bh_share_end(struct bh_share_link *l)
+{
+    if (l->seeker.pid) { /* it looks for nobody */
+        (void)kill(l->seeker.pid, SIGKILL);
+        (void)bh_child_reap(&l->seeker);
+    }
+    close_governor(l);
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bulkhead-keeper with a container: the runtime's container is held by the lease's gate, and its end is the lease's.
+
+Usage: container.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT PATH-TO-KEEPER PATH-TO-ASK
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from keeping import (BIN, GIB, QUIET, Skip, TENANT, alive, environment, has, in_cgroup, kill, name_of, place, same, tap,  # noqa: E402
+                     until)
+
+SHARED = [d for d in ('bin', 'etc', 'lib', 'lib64', 'sbin', 'usr', 'tmp', 'var', 'root', 'opt', 'srv') if os.path.isdir(f'/{d}')]
+
+
+def profile(*options):
+    r = subprocess.run([BIN, 'adopt', '--profile', *options], capture_output=True, check=True, timeout=60, env=environment())
+    return json.loads(r.stdout)
+
+
+def bundle(lease_name, cgroup, args, env, seccomp):
+    top = pathlib.Path(f'bundle-{lease_name}')
+    for d in (*SHARED, 'proc', 'dev'):
+        (top / 'rootfs' / d).mkdir(parents=True)
+    mounts = [{'destination': '/proc', 'type': 'proc', 'source': 'proc'},
+              {'destination': '/dev', 'type': 'tmpfs', 'source': 'tmpfs', 'options': ['mode=755']}]
+    mounts += [{'destination': f'/{d}', 'type': 'bind', 'source': f'/{d}', 'options': ['rbind', 'rw']} for d in SHARED]
+    linux = {'namespaces': [{'type': t} for t in ('pid', 'mount', 'uts')], 'cgroupsPath': f'/{cgroup}',
+             'resources': {'pids': {'limit': 100}}}
+    if seccomp:
+        linux['seccomp'] = seccomp
+    rights = {k: ['CAP_KILL'] for k in ('bounding', 'effective', 'permitted')}
+    config = {'ociVersion': '1.0.2', 'hostname': lease_name, 'root': {'path': 'rootfs'}, 'mounts': mounts, 'linux': linux,
+              'process': {'terminal': False, 'user': {'uid': 0, 'gid': 0}, 'args': list(args), 'cwd': '/',
+                          'env': [f'PATH={os.environ["PATH"]}', QUIET] + [f'{k}={v}' for k, v in env.items()],
+                          'capabilities': rights, 'noNewPrivileges': True}}
+    (top / 'config.json').write_text(json.dumps(config))
+    return str(top.resolve())
+
+
+def lease(p, *args, gate=True, listener=True, **more):
+    if not shutil.which('runc'):
+        raise Skip('no runc')
+    name = f'bulkhead-test-{os.getpid()}-{p.last + 1}'
+    socket = os.path.abspath(f'l{p.last + 1}.sock')
+    options = ('--socket', socket) if listener else ()
+    seccomp = profile(*options, *more.pop('profile', ())) if gate and listener else None
+    cgroup = f'bulkhead-test-{os.getpid()}/L{p.last + 1}'
+    return p.lease(tier='container', argv=None, env=None, container=name, cgroup=cgroup, runtime=['runc', '--root', os.path.abspath('runc')],
+                   bundle=bundle(name, cgroup, args, p.env, seccomp), gate=gate or None, capBytes=10 * GIB if gate else None,
+                   listener=socket if gate else None, **more)
+
+
+def can_run(p):
+    x = lease(p, 'true', gate=False)
+    e = x.run()
+    if e['how'] != 'exited' or e.get('status', 0):
+        raise Skip(f'runc cannot run a container here: {x.text("err")[-300:]}')
+
+
+def test_the_end_is_the_containers():
+    with place() as p:
+        can_run(p)
+        for gate in (False, True):
+            x = lease(p, 'sh', '-c', 'echo out; echo err >&2; sleep 1; exit 5', gate=gate)
+            e = x.run()
+            same((e['how'], e.get('status', 0), e.get('counted', False), x.text(), x.text('err')), ('exited', 5, gate, 'out\n', 'err\n'),
+                 str(e) + x.text('keeper.log'))
+
+
+def test_one_that_is_over_at_once():
+    """It may have ended before anybody could hold it. It ran, so its status is the end."""
+    with place() as p:
+        can_run(p)
+        for n in range(5):
+            x = lease(p, 'sh', '-c', f'exit {n + 1}')
+            e = x.run()
+            same((e['how'], e['status']), ('exited', n + 1), str(e) + x.text('keeper.log'))
+
+
+def test_a_share_is_held():
+    with place() as p:
+        can_run(p)
+        x = lease(p, TENANT, 'hold', '2GiB', '600', share={'weight': 100, 'name': 'acme'}, profile=('--view', 'slice')).start().runs()
+        until(lambda: 'ready' in x.text())
+        r = subprocess.run([BIN, 'shares', '-o', 'json'], capture_output=True, check=True, timeout=60, env=environment(**p.env))
+        has(r.stdout.decode(), 'acme')
+        _, below = x.pids()
+        for c in below:
+            if name_of(c) == 'bulkhead-warden':
+                kill(c)
+        until(lambda: 'held again' in x.text('keeper.log'))
+        same(x.ask('stop', 0).rc, 0)
+        e = x.end()
+        assert e['counted'] and e['peakBytes'] >= 2 * GIB, e
+        # A profile that does not send what a share needs
+        x = lease(p, 'sleep', '600', share={'weight': 100, 'name': 'acme'}, profile=('--view', 'card'))
+        e = x.run()
+        same((e['how'], e['status']), ('exited', 137), str(e))
+        has(e['why'], 'seccomp profile')
+
+
+def test_the_cap_holds():
+    with place() as p:
+        can_run(p)
+        x = lease(p, TENANT, 'fill', 'plain')
+        e = x.run()
+        same((e['how'], e.get('status', 0)), ('exited', 0), str(e) + x.text('err') + x.text('keeper.log'))
+        has(x.text(), 'CUDA_ERROR_OUT_OF_MEMORY')
+        assert 8 * GIB <= e['peakBytes'] <= 10 * GIB, e
+
+
+def test_stop():
+    with place() as p:
+        can_run(p)
+        for script, status in (('trap "exit 3" TERM; echo ready; while :; do sleep 0.1; done', 3),
+                               ('trap : TERM; echo ready; while :; do sleep 0.1; done', 137)):
+            x = lease(p, 'sh', '-c', script).start().runs()
+            until(lambda: x.text() == 'ready\n')
+            same(x.ask('stop', 1000).rc, 0)
+            e = x.end()
+            same((e['how'], e['status'], e['stopped'], e['counted']), ('exited', status, True, True), str(e) + x.text('keeper.log'))
+
+
+def test_one_that_cannot_be_held_does_not_run():
+    with place() as p:
+        can_run(p)
+        x = lease(p, 'sh', '-c', 'sleep 600', listener=False)  # a bundle without the filter: nobody comes
+        x.start()
+        until(lambda: x.status()['state'] == 'starts')
+        same(x.ask('stop', 0).rc, 0)
+        e = x.end()
+        same((e['how'], e['stopped']), ('notBegun', True))
+        same(in_cgroup(x.cgroup), set())
+        x = lease(p, '/nowhere')
+        same(x.run()['how'], 'notBegun')
+        has(x.text('err'), 'nowhere')
+
+
+def test_a_warden_that_dies_is_followed():
+    with place() as p:
+        can_run(p)
+        x = lease(p, TENANT, 'hold', '2GiB', '600').start().runs()
+        until(lambda: 'ready' in x.text())
+        _, below = x.pids()
+        for c in below:
+            if name_of(c) == 'bulkhead-warden':
+                kill(c)
+        until(lambda: 'held again' in x.text('keeper.log'))
+        same(x.ask('stop', 0).rc, 0)
+        e = x.end()
+        assert e['counted'] and e['peakBytes'] >= 2 * GIB, e
+
+
+def test_a_keeper_that_is_killed():
+    with place() as p:
+        can_run(p)
+        x = lease(p, 'sh', '-c', 'sleep 600').start().runs()
+        keeper, below = x.pids()
+        kill(keeper)
+        until(lambda: x.look()['found'] == 'lost')
+        r = x.empty()
+        same(r.rc, 0, repr(r))
+        until(lambda: not any(alive(c) for c in below))
+        for name in ('lock', 'sock'):
+            os.unlink(f'r/{x.number}.{name}')
+        subprocess.run(['runc', '--root', os.path.abspath('runc'), 'delete', '--force', x.spec['container']], capture_output=True, check=False)
+
+
+if __name__ == '__main__':
+    tap.main(globals())
