@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/test.h"
 #include "host/filter_fixture.h"
-#include "wire/oci_json.h"
+#include "base/json_read.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -35,38 +35,38 @@ struct read_profile {
     struct read_rule rules[RULES_MAX];
 };
 
-static bool read_arg(struct bh_oci_json *r, struct read_rule *rule)
+static bool read_arg(struct bh_json_reader *r, struct read_rule *rule)
 {
     char key[32];
-    if (rule->n_args == ARGS_MAX || !bh_oci_json_open(r, '{'))
+    if (rule->n_args == ARGS_MAX || !bh_json_read_open(r, '{'))
         return false;
-    while (bh_oci_json_member(r, key, sizeof(key)))
+    while (bh_json_read_member(r, key, sizeof(key)))
         if (bh_str_eq(key, "op"))
-            (void)bh_oci_json_str(r, rule->args[rule->n_args].op, sizeof(rule->args[0].op));
+            (void)bh_json_read_str(r, rule->args[rule->n_args].op, sizeof(rule->args[0].op));
         else
-            (void)bh_oci_json_u64(r, bh_str_eq(key, "index")   ? &rule->args[rule->n_args].index
+            (void)bh_json_read_u64(r, bh_str_eq(key, "index")   ? &rule->args[rule->n_args].index
                                      : bh_str_eq(key, "value") ? &rule->args[rule->n_args].value
                                                                : &rule->args[rule->n_args].value_two);
     rule->n_args++;
     return r->wrong == NULL;
 }
 
-static bool read_rule(struct bh_oci_json *r, struct read_rule *rule)
+static bool read_rule(struct bh_json_reader *r, struct read_rule *rule)
 {
     char key[32];
     *rule = (struct read_rule){.error = EPERM}; /* as the specification has it when none is said */
-    if (!bh_oci_json_open(r, '{'))
+    if (!bh_json_read_open(r, '{'))
         return false;
-    while (bh_oci_json_member(r, key, sizeof(key))) {
+    while (bh_json_read_member(r, key, sizeof(key))) {
         if (bh_str_eq(key, "names")) {
-            for (bool in = bh_oci_json_open(r, '['); in && bh_oci_json_item(r);)
-                (void)bh_oci_json_str(r, rule->name, sizeof(rule->name));
+            for (bool in = bh_json_read_open(r, '['); in && bh_json_read_item(r);)
+                (void)bh_json_read_str(r, rule->name, sizeof(rule->name));
         } else if (bh_str_eq(key, "action")) {
-            (void)bh_oci_json_str(r, rule->action, sizeof(rule->action));
+            (void)bh_json_read_str(r, rule->action, sizeof(rule->action));
         } else if (bh_str_eq(key, "errnoRet")) {
-            (void)bh_oci_json_u64(r, &rule->error);
+            (void)bh_json_read_u64(r, &rule->error);
         } else if (bh_str_eq(key, "args")) {
-            for (bool in = bh_oci_json_open(r, '['); in && bh_oci_json_item(r);)
+            for (bool in = bh_json_read_open(r, '['); in && bh_json_read_item(r);)
                 in = read_arg(r, rule);
         } else {
             return false;
@@ -77,28 +77,28 @@ static bool read_rule(struct bh_oci_json *r, struct read_rule *rule)
 
 static bool read_profile(const char *text, size_t n, struct read_profile *ret)
 {
-    struct bh_oci_json r;
+    struct bh_json_reader r;
     char key[32];
     *ret = (struct read_profile){.n_rules = 0};
-    bh_oci_json_init(&r, text, n);
-    for (bool in = bh_oci_json_open(&r, '{'); in && bh_oci_json_member(&r, key, sizeof(key));) {
+    bh_json_read_init(&r, text, n);
+    for (bool in = bh_json_read_open(&r, '{'); in && bh_json_read_member(&r, key, sizeof(key));) {
         if (bh_str_eq(key, "defaultAction")) {
-            (void)bh_oci_json_str(&r, ret->def, sizeof(ret->def));
+            (void)bh_json_read_str(&r, ret->def, sizeof(ret->def));
         } else if (bh_str_eq(key, "listenerPath")) {
-            (void)bh_oci_json_str(&r, ret->path, sizeof(ret->path));
+            (void)bh_json_read_str(&r, ret->path, sizeof(ret->path));
         } else if (bh_str_eq(key, "listenerMetadata")) {
-            (void)bh_oci_json_str(&r, ret->metadata, sizeof(ret->metadata));
+            (void)bh_json_read_str(&r, ret->metadata, sizeof(ret->metadata));
         } else if (bh_str_eq(key, "architectures")) {
-            for (bool one = bh_oci_json_open(&r, '['); one && bh_oci_json_item(&r); ret->n_archs++)
-                (void)bh_oci_json_str(&r, ret->arch, sizeof(ret->arch));
+            for (bool one = bh_json_read_open(&r, '['); one && bh_json_read_item(&r); ret->n_archs++)
+                (void)bh_json_read_str(&r, ret->arch, sizeof(ret->arch));
         } else if (bh_str_eq(key, "syscalls")) {
-            for (bool one = bh_oci_json_open(&r, '['); one && bh_oci_json_item(&r); ret->n_rules++)
+            for (bool one = bh_json_read_open(&r, '['); one && bh_json_read_item(&r); ret->n_rules++)
                 one = ret->n_rules < RULES_MAX && read_rule(&r, &ret->rules[ret->n_rules]);
         } else {
             in = false;
         }
     }
-    return bh_oci_json_end(&r);
+    return bh_json_read_end(&r);
 }
 
 static bool fits(const struct read_rule *rule, const struct bh_filter_arch *arch,
