@@ -282,17 +282,41 @@ static void say_unresolved(struct bh_diags *d, const struct bh_unresolved *u)
         bh_diag_error(d, u->pos, "there is no %s `%.63s`", u->what, u->name);
 }
 
+static void link_one(struct bh_policy *p, const struct bh_fleet *fleet, struct bh_diags *d)
+{
+    bh_unresolved_vec problems = {0};
+    bh_policy_link(p, fleet, &problems);
+    for (size_t k = 0; k < problems.n; k++)
+        say_unresolved(d, &problems.at[k]);
+    bh_vec_fini(&problems);
+}
+
 static void link_all(struct loader *l)
 {
     struct bh_input *in = l->in;
     const struct bh_fleet *fleet = in->has_fleet && !l->fleet_broken ? &in->fleet : NULL;
-    for (size_t i = 0; i < in->units.n; i++) {
-        bh_unresolved_vec problems = {0};
-        bh_policy_link(&in->units.at[i]->policy, fleet, &problems);
-        for (size_t k = 0; k < problems.n; k++)
-            say_unresolved(&in->diags, &problems.at[k]);
-        bh_vec_fini(&problems);
+    for (size_t i = 0; i < in->units.n; i++)
+        link_one(&in->units.at[i]->policy, fleet, &in->diags);
+}
+
+void bh_policy_load_text(struct bh_policy *ret, const char *text, size_t n, const struct bh_fleet *fleet,
+                         struct bh_diags *d)
+{
+    struct bh_tree tree = {0};
+    struct bh_tree_error why;
+    bh_policy_init(ret, BH_SOURCE_POLICY);
+    if (bh_tree_parse(&tree, text, n, &why) < 0) {
+        bh_diag_error(d, (struct bh_pos){.line = why.line, .column = why.column}, "%s", why.message);
+        return;
     }
+    if (bh_detect_tree(&tree) == BH_FILE_POLICY)
+        bh_policy_read(ret, &tree, 0, d);
+    else
+        bh_diag_error(d, (struct bh_pos){.line = 1, .column = 1},
+                      "this is no policy: one begins with `bulkhead: 1` and has `tenants`");
+    bh_tree_fini(&tree);
+    if (d->n_errors == 0)
+        link_one(ret, fleet, d);
 }
 
 /* ---- what a mistake in a folder spoils ---- */

@@ -47,4 +47,11 @@ void bh_input_fini(struct bh_input *in);
 int bh_input_load(struct bh_input *in, const char *const *paths, size_t n, const char *fleet_path,
                   struct bh_err *err) BH_MUST_USE;
 
+/*
+ * One policy that is not a file but a text (the daemon's store), linked with a fleet that is there already (or NULL). What is
+ * wrong is in *d, with file 0; errors there: *ret must not be judged. *ret is to be fini'ed in any case.
+ */
+void bh_policy_load_text(struct bh_policy *ret, const char *text, size_t n, const struct bh_fleet *fleet,
+                         struct bh_diags *d);
+
 #endif

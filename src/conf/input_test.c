@@ -200,6 +200,24 @@ TEST(names_that_nothing_bears)
     bh_file_fixture_fini(&fx);
 }
 
+TEST(a_policy_that_is_no_file)
+{
+    static const char good[] = "bulkhead: 1\ntenants:\n  - {name: acme}\n";
+    static const char bad[] = "bulkhead: 1\ntenats:\n  - {name: acme}\n";
+    static const char other[] = "kind: Pod\n";
+    static const char broken[] = "a: [1\n";
+    const char *texts[] = {good, bad, other, broken};
+    for (size_t i = 0; i < BH_COUNT_OF(texts); i++) {
+        struct bh_diags d = {0};
+        struct bh_policy p;
+        bh_policy_load_text(&p, texts[i], strlen(texts[i]), NULL, &d);
+        CHECK_EQ(d.n_errors > 0, i > 0);
+        CHECK_EQ(p.tenants.n, i == 0);
+        bh_policy_fini(&p);
+        bh_diags_fini(&d);
+    }
+}
+
 TEST(memory_goes_back)
 {
     bh_input_fini(&in);

@@ -84,3 +84,11 @@ const char *bh_gpu_trouble(struct bh_arena *a, const struct bh_gpu_device *d)
         return d->ecc_pending.v ? "ECC goes on at the next reset" : "ECC goes off at the next reset";
     return NULL;
 }
+
+const char *bh_gpu_isolation_word(const struct bh_gpu_device *d)
+{
+    static const char *const words[] = {[BH_ISOLATION_OFF] = "off",
+                                        [BH_ISOLATION_ON] = "on",
+                                        [BH_ISOLATION_UNWIPED] = "on without wiping memory"};
+    return d->isolation.why || d->isolation.v >= BH_COUNT_OF(words) ? "unknown" : words[d->isolation.v];
+}

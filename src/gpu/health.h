@@ -10,5 +10,7 @@
 void bh_throttle_words(struct bh_buf *out, uint64_t bits);
 /* The worst thing to be seen, as one sentence; NULL: nothing. */
 const char *bh_gpu_trouble(struct bh_arena *a, const struct bh_gpu_device *d);
+/* `on`, `off`, `on without wiping memory`, `unknown`: is an AMD GPU told to keep processes apart? */
+const char *bh_gpu_isolation_word(const struct bh_gpu_device *d);
 
 #endif
