@@ -67,3 +67,16 @@ int bh_ask(FILE *in, FILE *talk, bool paint, const struct bh_question *q, unsign
         bh_buf_fini(&b);
     }
 }
+
+int bh_confirm(FILE *in, FILE *talk, bool can_ask, const char *question, struct bh_err *err)
+{
+    char line[BH_ANSWER_MAX];
+    bool too_long;
+    if (!can_ask)
+        return bh_fail(err, BH_USAGE, "nobody can be asked here; --yes does it without asking");
+    fprintf(talk, "%s [y/N] ", question);
+    fflush(talk);
+    if (read_line(in, line, &too_long) && (bh_str_eq_nocase(line, "y") || bh_str_eq_nocase(line, "yes")))
+        return BH_OK;
+    return bh_fail(err, BH_REFUSED, "nothing was changed");
+}

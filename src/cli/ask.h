@@ -26,4 +26,7 @@ struct bh_question {
 int bh_ask(FILE *in, FILE *talk, bool paint, const struct bh_question *q, unsigned number, unsigned n,
            char ret_answer[BH_ANSWER_MAX], struct bh_err *err) BH_MUST_USE;
 
+/* Yes, or nothing happens: BH_REFUSED. can_ask false: there is nobody to be asked, and `--yes` is named (BH_USAGE). */
+int bh_confirm(FILE *in, FILE *talk, bool can_ask, const char *question, struct bh_err *err) BH_MUST_USE;
+
 #endif

@@ -65,4 +65,27 @@ TEST(a_line_too_long_is_refused_whole)
     CHECK(strstr(said, "longer than 255 characters"));
 }
 
+TEST(only_a_yes_is_one)
+{
+    static const struct {
+        const char *typed;
+        int rc;
+    } cases[] = {{"y\n", BH_OK},       {" YES \n", BH_OK},     {"\n", BH_REFUSED},
+                 {"no\n", BH_REFUSED}, {"yess\n", BH_REFUSED}, {"", BH_REFUSED}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char typed[16], asked[64] = "";
+        (void)snprintf(typed, sizeof(typed), "%s", cases[i].typed);
+        FILE *in = *typed ? fmemopen(typed, strlen(typed), "r") : fopen("/dev/null", "re");
+        FILE *talk = fmemopen(asked, sizeof(asked), "w");
+        CHECK(in && talk);
+        CHECK_EQ(bh_confirm(in, talk, true, "Do it?", NULL), cases[i].rc);
+        fclose(in);
+        fclose(talk);
+        CHECK_STR(asked, "Do it? [y/N] ");
+    }
+    struct bh_err err;
+    CHECK_EQ(bh_confirm(stdin, stdout, false, "Do it?", &err), BH_USAGE);
+    CHECK(strstr(err.msg, "--yes"));
+}
+
 TEST_MAIN

@@ -9,10 +9,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "launch/child.h"
 #include "cli/cli.h"
-#include "launch/governor.h"
+#include "cli/remote.h"
 #include "gpu/checkpoint.h"
+#include "launch/child.h"
+#include "launch/governor.h"
 #include "wire/fds.h"
 
 #include <dirent.h>
@@ -285,16 +286,55 @@ static int resume_it(const char *lease, struct bh_cli *cli, struct bh_err *err)
     return rc;
 }
 
+/* ---- the daemon's leases and GPUs ---- */
+
+/* A card of the daemon's, by uuid or index. */
+static bool is_gpu(struct bh_remote *r, const char *name)
+{
+    struct bh_a_gpu gpu;
+    uint64_t index;
+    return (bh_str_starts(name, "GPU-") || bh_uint_parse(name, UINT32_MAX, &index, NULL) == BH_OK) &&
+           bh_remote_gpu(r, name, &gpu, NULL) == BH_OK;
+}
+
+/*
+ * `L17` is the daemon's, where it has one of that number, and a GPU is its to give away again. True: *ret_rc is what came of
+ * it. False: whoever it is about, it is not the daemon's; err->code is BH_NOT_FOUND where a daemon was there to say so.
+ */
+static bool ask_daemon(const struct bh_cmd *cmd, const char *name, int *ret_rc, struct bh_err *err)
+{
+    BH_AUTO(bh_remote_fini) struct bh_remote r;
+    char lease[BH_REMOTE_ID_MAX];
+    const bool is_lease = (*name == 'L' || *name == 'l') && bh_remote_id(name, 'L', lease);
+    *ret_rc = bh_remote_init(&r, err);
+    if (*ret_rc < 0)
+        return true;
+    if (is_lease) {
+        *ret_rc = bh_remote_order(&r, "leases", lease, cmd->name, NULL, err);
+        if (bh_remote_is_away(&r, *ret_rc))
+            err->code = BH_OK;
+        return *ret_rc != BH_NOT_FOUND;
+    }
+    if (cmd != &bh_cmd_resume || !is_gpu(&r, name))
+        return false;
+    *ret_rc = bh_remote_order(&r, "gpus", name, "uncordon", NULL, err);
+    return true;
+}
+
 static int run(struct bh_cli *cli)
 {
     static const struct {
         const struct bh_cmd *cmd;
         int (*fn)(const char *lease, struct bh_cli *cli, struct bh_err *err);
     } verbs[] = {{&bh_cmd_pause, pause_it}, {&bh_cmd_suspend, suspend_it}, {&bh_cmd_resume, resume_it}};
-    struct bh_err err;
+    struct bh_err err, told = {0};
+    int rc;
+    if (ask_daemon(cli->cmd, cli->operands[0], &rc, &told))
+        return rc < 0 ? bh_cli_fail(cli, &told) : BH_EXIT_OK;
     for (size_t i = 0; i < BH_COUNT_OF(verbs); i++)
-        if (verbs[i].cmd == cli->cmd && verbs[i].fn(cli->operands[0], cli, &err) < 0)
-            return bh_cli_fail(cli, &err);
+        if (verbs[i].cmd == cli->cmd && (rc = verbs[i].fn(cli->operands[0], cli, &err)) < 0)
+            /* Where neither knows it, the daemon's word says more. */
+            return bh_cli_fail(cli, rc == BH_NOT_FOUND && told.code == BH_NOT_FOUND ? &told : &err);
     return BH_EXIT_OK;
 }
 
@@ -311,24 +351,29 @@ const struct bh_cmd bh_cmd_pause = {
     .min_operands = 1,
     .max_operands = 1,
     .examples = "bulkhead pause training    its kernels stop within milliseconds, in the middle if need be\n"
-                "bulkhead pause 4711        by the number that bulkhead shares shows\n",
+                "bulkhead pause 4711        by the number that bulkhead shares shows\n"
+                "bulkhead pause L17         a lease of the daemon's, as bulkhead leases shows it\n",
     .text =
-        "LEASE is the number or the name of one that was started with bulkhead run --share, --cap, --floor\n"
-        "or --latency. Its processes go on and wait for their work; its memory stays on the GPU. Its share\n"
-        "is the others'. A pause ends with bulkhead resume, and with the governor: nobody stays paused by\n"
-        "one that is gone.\n" EXIT_TEXT,
+        "LEASE is a lease of the daemon's, or the number or the name of one that was started with bulkhead\n"
+        "run --share, --cap, --floor or --latency. Its processes go on and wait for their work; its memory\n"
+        "stays on the GPU. Its share is the others'. A pause ends with bulkhead resume, and with the\n"
+        "governor: nobody stays paused by one that is gone.\n" EXIT_TEXT,
     .opts = no_opts,
     .run = run,
 };
 
 const struct bh_cmd bh_cmd_resume = {
     .name = "resume",
-    .summary = "let a paused or suspended command go on",
-    .operands = "LEASE",
+    .summary = "let a command go on, or give a GPU away again",
+    .operands = "LEASE|GPU",
     .min_operands = 1,
     .max_operands = 1,
-    .examples = "bulkhead resume training   from where it was\n",
+    .examples = "bulkhead resume training   from where it was\n"
+                "bulkhead resume L17        a lease of the daemon's\n"
+                "bulkhead resume 3          a GPU that was cordoned or drained, by index or uuid\n",
     .text =
+        "A number is a GPU's where the daemon has one of that index, else a lease's.\n"
+        "\n"
         "Undoes bulkhead pause and bulkhead suspend, and fails where one of the command's processes still\n"
         "does not run. What was suspended needs its memory on the GPU again: where others have that now, it\n"
         "fails and can be repeated.\n" EXIT_TEXT,
@@ -342,7 +387,8 @@ const struct bh_cmd bh_cmd_suspend = {
     .operands = "LEASE",
     .min_operands = 1,
     .max_operands = 1,
-    .examples = "bulkhead suspend training  its GPU memory is free for others until bulkhead resume\n",
+    .examples = "bulkhead suspend training  its GPU memory is free for others until bulkhead resume\n"
+                "bulkhead suspend L17       a lease of the daemon's\n",
     .text =
         "By the driver's own checkpoints (R570 or later): CUDA calls of the command wait, its submitted\n"
         "work ends, its memory moves to the host. All of its processes that use a GPU are suspended, or\n"

@@ -10,8 +10,11 @@
 #include "cli/cli.h"
 #include "cli/save.h"
 #include "conf/file.h"
+#include "conf/input.h"
+#include "conf/out.h"
 #include "replay/chronus.h"
 #include "replay/clock.h"
+#include "replay/estate.h"
 #include "replay/figure.h"
 #include "replay/gavel.h"
 #include "replay/report.h"
@@ -33,6 +36,8 @@ enum {
     OPT_GPUS,
     OPT_SHARES,
     OPT_RESTART,
+    OPT_POLICY_FILE,
+    OPT_FLEET,
     OPT_SYNTH,
     OPT_SAVE,
     OPT_PLOT,
@@ -58,6 +63,9 @@ static const struct bh_opt opts[] = {
                     "jobs: a tenant's fair share: equal (default), or by demand"},
     [OPT_RESTART] = {"restart", 0, BH_OPT_TEXT, "TIME", NULL,
                      "jobs: what going on after a stop costs, such as 2m (default: 0s)"},
+    [OPT_POLICY_FILE] = {"policy-file", 0, BH_OPT_FILE, "FILE", NULL,
+                         "jobs: tenants, quotas, pools and isolation from a policy"},
+    [OPT_FLEET] = {"fleet", 0, BH_OPT_FILE, "FILE", NULL, "jobs: ... and the nodes from a fleet"},
     [OPT_SYNTH] = {"synth", 0, BH_OPT_TEXT, "SHAPE", NULL,
                    "draw a trace: openb, chronus or gavel[,nodes=200,...]"},
     [OPT_SAVE] = {"save", 0, BH_OPT_FILE, "FOLDER", NULL, "write the drawn trace there, in its own format"},
@@ -130,7 +138,7 @@ static int parse_setup(const struct bh_cli *cli, uint32_t gpus, struct bh_timeli
     uint64_t n = gpus, ms = 0;
     int rc = BH_OK;
     if (cli->value[OPT_GPUS])
-        rc = of_option(OPT_GPUS, bh_uint_parse(cli->value[OPT_GPUS], BH_JOB_GPUS_MAX, &n, err), err);
+        rc = of_option(OPT_GPUS, bh_uint_parse(cli->value[OPT_GPUS], BH_REPLAY_GPUS_MAX, &n, err), err);
     if (rc == BH_OK && n == 0)
         rc = bh_fail(err, BH_USAGE, "--gpus needs at least 1");
     if (rc == BH_OK && cli->value[OPT_RESTART])
@@ -266,6 +274,57 @@ static int do_openb(struct bh_cli *cli, struct bh_openb *o, struct bh_err *err)
     return rc;
 }
 
+/* ---- a policy and a fleet ---- */
+
+/* What they say is borrowed until the end. */
+struct premises {
+    struct bh_input input;
+    struct bh_estate estate;
+};
+
+static int check_premises(const struct bh_cli *cli, struct bh_err *err)
+{
+    static const uint8_t instead[] = {OPT_GPUS, OPT_SHARES};
+    if (!cli->value[OPT_POLICY_FILE] || !cli->value[OPT_FLEET])
+        return bh_fail(
+            err, BH_USAGE,
+            "--policy-file and --fleet go together: one says who may have how much, the other of what");
+    for (size_t i = 0; i < BH_COUNT_OF(instead); i++)
+        if (cli->value[instead[i]])
+            return bh_fail(err, BH_USAGE, "--%s is not for a policy and a fleet, which say it",
+                           opts[instead[i]].name);
+    return BH_OK;
+}
+
+static int load_premises(const struct bh_cli *cli, struct premises *p, struct bh_err *err)
+{
+    const char *path = cli->value[OPT_POLICY_FILE];
+    int rc = check_premises(cli, err);
+    if (rc == BH_OK)
+        rc = bh_input_load(&p->input, &path, 1, cli->value[OPT_FLEET], err);
+    for (size_t i = 0; rc == BH_OK && i < p->input.diags.at.n; i++) {
+        const struct bh_diag *d = &p->input.diags.at.at[i];
+        if (d->is_error)
+            return bh_fail(err, BH_INVALID, "%.200s:%" PRIu32 ":%" PRIu32 ": %.240s",
+                           bh_input_file(&p->input, d->pos.file), d->pos.line, d->pos.column, d->message);
+    }
+    if (rc == BH_OK && (p->input.units.n != 1 || p->input.units.at[0]->policy.source != BH_SOURCE_POLICY))
+        return bh_fail(err, BH_INVALID, "'%.200s' is no policy file", path);
+    if (rc == BH_OK)
+        rc = bh_estate_make(&p->estate, &p->input.units.at[0]->policy, &p->input.fleet, err);
+    return rc;
+}
+
+static void adopt_jobs(const struct bh_cli *cli, const struct bh_estate *g, struct bh_jobs *jobs)
+{
+    const size_t foreign = bh_estate_adopt(g, jobs);
+    if (foreign && !bh_cli_wants(cli, OPT_OUTPUT, "json"))
+        fprintf(
+            stderr,
+            "replay: %zu tenants of the trace are not in the policy; their jobs go to its tenants by turns\n",
+            foreign);
+}
+
 /* ---- jobs over time ---- */
 
 static int load_jobs(const struct bh_cli *cli, struct bh_jobs *jobs, uint32_t *ret_gpus, struct bh_err *err)
@@ -345,7 +404,8 @@ static int run_jobs(struct bh_cli *cli, const struct bh_jobs *jobs, const struct
     return BH_OK;
 }
 
-static int do_jobs(struct bh_cli *cli, struct bh_jobs *jobs, const struct bh_synth *synth, struct bh_err *err)
+static int do_jobs(struct bh_cli *cli, struct bh_jobs *jobs, const struct bh_synth *synth,
+                   const struct bh_estate *estate, struct bh_err *err)
 {
     struct bh_timeline_setup setup;
     bh_jobs_runs runs = {0};
@@ -354,9 +414,13 @@ static int do_jobs(struct bh_cli *cli, struct bh_jobs *jobs, const struct bh_syn
     if (rc == BH_OK && !synth)
         rc = load_jobs(cli, jobs, &gpus, err);
     if (rc == BH_OK)
-        rc = parse_setup(cli, gpus, &setup, err);
+        rc = parse_setup(cli, estate ? estate->gpus : gpus, &setup, err);
     if (rc == BH_OK && cli->value[OPT_SAVE])
         rc = save_jobs(cli->value[OPT_SAVE], jobs, synth->shape == BH_SYNTH_CHRONUS, err);
+    if (rc == BH_OK && estate) {
+        adopt_jobs(cli, estate, jobs);
+        setup.estate = estate;
+    }
     if (rc == BH_OK)
         rc = run_jobs(cli, jobs, &setup, &runs, err);
     if (rc == BH_OK && cli->value[OPT_PLOT])
@@ -377,7 +441,7 @@ static int do_jobs(struct bh_cli *cli, struct bh_jobs *jobs, const struct bh_syn
 static int check_options(const struct bh_cli *cli, bool for_jobs, struct bh_err *err)
 {
     static const uint8_t of_openb[] = {OPT_NODES, OPT_PODS, OPT_SEED, OPT_FULL_SCAN};
-    static const uint8_t of_jobs[] = {OPT_GPUS, OPT_SHARES, OPT_RESTART};
+    static const uint8_t of_jobs[] = {OPT_GPUS, OPT_SHARES, OPT_RESTART, OPT_POLICY_FILE, OPT_FLEET};
     const uint8_t *others = for_jobs ? of_openb : of_jobs;
     const size_t n = for_jobs ? BH_COUNT_OF(of_openb) : BH_COUNT_OF(of_jobs);
     for (size_t i = 0; i < n; i++)
@@ -387,8 +451,10 @@ static int check_options(const struct bh_cli *cli, bool for_jobs, struct bh_err 
     return BH_OK;
 }
 
-static int replay(struct bh_cli *cli, struct bh_openb *o, struct bh_jobs *jobs, struct bh_err *err)
+static int replay(struct bh_cli *cli, struct bh_openb *o, struct bh_jobs *jobs, struct premises *p,
+                  struct bh_err *err)
 {
+    const bool has_estate = cli->value[OPT_POLICY_FILE] || cli->value[OPT_FLEET];
     const bool has_pods = cli->value[OPT_NODES] || cli->value[OPT_PODS],
                has_synth = cli->value[OPT_SYNTH] != NULL;
     struct bh_synth synth = {0};
@@ -404,23 +470,29 @@ static int replay(struct bh_cli *cli, struct bh_openb *o, struct bh_jobs *jobs, 
     const bool for_jobs = cli->n_operands || (has_synth && synth.shape != BH_SYNTH_OPENB);
     if (rc == BH_OK)
         rc = check_options(cli, for_jobs, err);
+    if (rc == BH_OK && has_estate)
+        rc = load_premises(cli, p, err);
     if (rc < 0)
         return rc;
     if (has_synth && for_jobs)
         bh_synth_jobs(&synth, jobs);
     else if (has_synth)
         bh_synth_openb(&synth, o);
-    return for_jobs ? do_jobs(cli, jobs, has_synth ? &synth : NULL, err) : do_openb(cli, o, err);
+    return for_jobs ? do_jobs(cli, jobs, has_synth ? &synth : NULL, has_estate ? &p->estate : NULL, err)
+                    : do_openb(cli, o, err);
 }
 
 static int run(struct bh_cli *cli)
 {
     struct bh_openb o = {0};
     struct bh_jobs jobs = {0};
+    struct premises premises = {0};
     struct bh_err err;
-    int rc = replay(cli, &o, &jobs, &err);
+    int rc = replay(cli, &o, &jobs, &premises, &err);
     bh_openb_fini(&o);
     bh_jobs_fini(&jobs);
+    bh_estate_fini(&premises.estate);
+    bh_input_fini(&premises.input);
     if (rc < 0)
         return bh_cli_fail(cli, &err);
     if (cli->value[OPT_PLOT] && !bh_cli_wants(cli, OPT_OUTPUT, "json")) {
@@ -437,15 +509,20 @@ const struct bh_cmd bh_cmd_replay = {
     .operands = "[TRACE...]",
     .operand_kind = BH_OPERAND_FILE,
     .max_operands = BH_CLI_OPERANDS_ANY,
-    .examples = "bulkhead replay --synth openb                         every policy on a drawn fleet\n"
-                "bulkhead replay --nodes n.csv --pods p.csv -s 42-51   the openb experiment, ten seeds\n"
-                "bulkhead replay -p fgd -s 42 --nodes n.csv --pods p.csv -o json\n"
-                "bulkhead replay trace_job_Philly_SLO.csv --plot out   jobs over time, with charts\n"
-                "bulkhead replay -g 500 gavel/*.trace                  a file for each tenant\n",
+    .examples =
+        "bulkhead replay --synth openb                         every policy on a drawn fleet\n"
+        "bulkhead replay --nodes n.csv --pods p.csv -s 42-51   the openb experiment, ten seeds\n"
+        "bulkhead replay -p fgd -s 42 --nodes n.csv --pods p.csv -o json\n"
+        "bulkhead replay trace_job_Philly_SLO.csv --plot out   jobs over time, with charts\n"
+        "bulkhead replay -g 500 gavel/*.trace                  a file for each tenant\n"
+        "bulkhead replay --policy-file p.yaml --fleet f.yaml --synth chronus   what a policy does to work\n",
     .text = "Pods (fgd, bestfit, packing, dotprod, clustering, random, bulkhead): they arrive in a drawn\n"
             "order until they ask for 130 % of the GPUs and never leave; how much found a place?\n"
             "Jobs (fifo, edf, srtf, las, bulkhead): they arrive, run, are perhaps stopped, and end; who\n"
             "waits, who misses a deadline, who has more than a fair share?\n"
+            "With --policy-file and --fleet jobs belong to the policy's tenants (by name, the others by\n"
+            "turns) and bulkhead holds its quotas, pools, driver pins, sites and trust domains; the other\n"
+            "four know none of that and show what the same jobs do on one pool of as many GPUs.\n"
             "Formats: openb, Chronus, Gavel.\n"
             "\n"
             "Exit status: 0; 2 a file could not be read or parsed, 4 there is none, 70 not written.\n",

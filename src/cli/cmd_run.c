@@ -3,18 +3,25 @@
  * cmd_run.c - a command with a cap on its GPU memory.
  *
  * The work is launch.c's and the warden's; here the words are read, and what cannot work is refused before anything
- * is started.
+ * is started. For a tenant it is a job of the daemon's, which is followed to its end.
  */
 #include "base/json.h"
+#include "base/mem.h"
+#include "base/str.h"
 #include "base/units.h"
 #include "cli/cap.h"
 #include "cli/cli.h"
-#include "launch/launch.h"
+#include "cli/follow.h"
+#include "cli/job_words.h"
 #include "cli/share.h"
+#include "launch/launch.h"
 #include "launch/warden.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     OPT_MEMORY,
@@ -26,7 +33,13 @@ enum {
     OPT_VIEW,
     OPT_TICK,
     OPT_STATS,
-    OPT_OUTPUT
+    OPT_OUTPUT,
+    OPT_TENANT,
+    OPT_POOL,
+    OPT_GPUS,
+    OPT_PRIORITY,
+    OPT_DURATION,
+    OPT_ENV
 };
 
 static const struct bh_opt opts[] = {
@@ -49,6 +62,15 @@ static const struct bh_opt opts[] = {
     [OPT_STATS] = {"stats", 0, BH_OPT_FLAG, NULL, NULL, "say at the end what was used and what was refused"},
     [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", bh_words_text_json,
                     "of --stats: text (default) or json"},
+    [OPT_TENANT] = {"tenant", 't', BH_OPT_TEXT, "TENANT", NULL,
+                    "as a job of this tenant, through the daemon: it may have to wait"},
+    [OPT_POOL] = {"pool", 'p', BH_OPT_TEXT, "POOL", NULL, "of a tenant's: from this pool"},
+    [OPT_GPUS] = {"gpus", 'g', BH_OPT_TEXT, "N", NULL, "of a tenant's: so many, or a part of one: 2, 0.5"},
+    [OPT_PRIORITY] = {"priority", 0, BH_OPT_WORD, "WORD", bh_job_priorities,
+                      "of a tenant's: low, normal (default), high or critical"},
+    [OPT_DURATION] = {"duration", 'd', BH_OPT_TEXT, "TIME", NULL, "of a tenant's: it takes so long at most"},
+    [OPT_ENV] = {"env", 'e', BH_OPT_TEXT, "NAMES", NULL,
+                 "of a tenant's: take only these variables along (default: the shell's)"},
     {0},
 };
 
@@ -150,6 +172,117 @@ static void say_stats(const struct bh_cli *cli, const struct bh_launch *l, const
     bh_buf_fini(&line);
 }
 
+/* ---- through the daemon ---- */
+
+static volatile sig_atomic_t interrupted; /* the signal; 0: none */
+static volatile sig_atomic_t n_interrupts;
+
+static void on_interrupt(int sig)
+{
+    interrupted = sig;
+    n_interrupts = n_interrupts + 1;
+}
+
+struct job {
+    struct bh_remote r;
+    struct bh_remote orders; /* of its own: what the other one said is still read */
+    struct bh_follow follow;
+    bool cancelled;
+    int heard; /* interrupts until then */
+};
+
+/* An interrupt cancels the job, which is followed to its end; another one after that leaves it to that. */
+static bool is_wanted(void *ctx)
+{
+    struct job *j = ctx;
+    struct bh_err err;
+    if (!interrupted || j->cancelled)
+        return !interrupted || n_interrupts == j->heard;
+    j->cancelled = true;
+    (void)fprintf(stderr, "bulkhead: %s is being cancelled; once more leaves it to that\n", j->follow.job);
+    if (bh_remote_order(&j->orders, "jobs", j->follow.job, "cancel", "interrupted", &err) < 0)
+        (void)bh_cli_fail(j->follow.cli, &err);
+    j->heard = n_interrupts; /* a terminal and its shell may both have sent one */
+    return true;
+}
+
+/* As the command would have ended here. */
+static int end_as(const struct bh_cli *cli, const struct bh_a_job *job)
+{
+    struct bh_err err;
+    if (job->status != BH_ANSWER_UNKNOWN)
+        return (int)(job->status & 0xff);
+    if (job->signal != BH_ANSWER_UNKNOWN && job->signal > 0 && job->signal < NSIG)
+        return bh_launch_end_as((int)job->signal);
+    if (interrupted)
+        return bh_launch_end_as(interrupted);
+    const bool is_lost = bh_str_eq(job->end, "lost") || bh_str_eq(job->end, "failed");
+    (void)bh_fail(&err, is_lost ? BH_SYSTEM : BH_REFUSED, "%s was %s%s%s", job->id,
+                  job->end ? job->end : "ended", job->why ? ": " : "", job->why ? job->why : "");
+    return bh_cli_fail(cli, &err);
+}
+
+static int follow_job(struct bh_cli *cli, struct job *j)
+{
+    const char *const *v = cli->value;
+    const struct bh_job_words words = {.tenant = v[OPT_TENANT],
+                                       .pool = v[OPT_POOL],
+                                       .gpus = v[OPT_GPUS],
+                                       .cap = v[OPT_CAP],
+                                       .memory = v[OPT_MEMORY],
+                                       .name = v[OPT_NAME],
+                                       .priority = v[OPT_PRIORITY],
+                                       .duration = v[OPT_DURATION],
+                                       .env = v[OPT_ENV],
+                                       .argv = cli->operands,
+                                       .n_argv = cli->n_operands};
+    struct bh_follow_end end = {0};
+    char id[BH_REMOTE_ID_MAX];
+    struct bh_err err;
+    int rc = bh_job_submit(&j->r, &words, id, &err);
+    if (rc < 0)
+        return bh_cli_fail(cli, &err);
+    (void)sigaction(SIGINT, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
+    (void)sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
+    (void)sigaction(SIGHUP, &(struct sigaction){.sa_handler = on_interrupt}, NULL);
+    bh_follow_init(&j->follow, cli, &j->r, id);
+    j->follow.say = true;
+    rc = bh_follow(&j->follow, is_wanted, j, &end, &err);
+    if (rc < 0)
+        return bh_cli_fail(cli, &err);
+    return end.job ? end_as(cli, end.job) : bh_launch_end_as(interrupted);
+}
+
+static int run_as_job(struct bh_cli *cli)
+{
+    static const int local[] = {OPT_SHARE, OPT_LATENCY, OPT_FLOOR, OPT_VIEW, OPT_TICK, OPT_STATS, OPT_OUTPUT};
+    static struct job j;
+    struct bh_err err;
+    for (size_t i = 0; i < BH_COUNT_OF(local); i++)
+        if (cli->value[local[i]]) {
+            (void)bh_fail(&err, BH_USAGE, "--%s is not for a tenant's job: the policy's pool decides it",
+                          opts[local[i]].name);
+            return bh_cli_fail(cli, &err);
+        }
+    int rc = bh_remote_init(&j.r, &err);
+    const int rc_orders = bh_remote_init(&j.orders, rc < 0 ? NULL : &err);
+    const int status = rc < 0 || rc_orders < 0 ? bh_cli_fail(cli, &err) : follow_job(cli, &j);
+    bh_remote_fini(&j.orders);
+    bh_remote_fini(&j.r);
+    return status;
+}
+
+/* What has a meaning only for the daemon must not be passed over in silence. */
+static int check_local(const struct bh_cli *cli, struct bh_err *err)
+{
+    static const int remote[] = {OPT_POOL, OPT_GPUS, OPT_PRIORITY, OPT_DURATION, OPT_ENV};
+    for (size_t i = 0; i < BH_COUNT_OF(remote); i++)
+        if (cli->value[remote[i]])
+            return bh_fail(err, BH_USAGE, "--%s goes with --tenant: the daemon gives GPUs away, to tenants",
+                           opts[remote[i]].name);
+    return BH_OK;
+}
+
 static int run(struct bh_cli *cli)
 {
     char warden[PATH_MAX];
@@ -165,7 +298,11 @@ static int run(struct bh_cli *cli)
     struct bh_launch_result result = {0};
     struct bh_err err;
     int status = 0;
-    int rc = read_words(cli, &l, &err);
+    if (cli->value[OPT_TENANT])
+        return run_as_job(cli);
+    int rc = check_local(cli, &err);
+    if (rc == BH_OK)
+        rc = read_words(cli, &l, &err);
     if (rc == BH_OK)
         rc = bh_warden_rights("run", &err);
     if (rc == BH_OK && l.cap_bytes != BH_CAP_NONE)
@@ -185,7 +322,7 @@ static int run(struct bh_cli *cli)
 
 const struct bh_cmd bh_cmd_run = {
     .name = "run",
-    .summary = "a command with a cap on its GPU memory, a share of GPU time, or both",
+    .summary = "a command below a cap, with a share of GPU time, or as a tenant's job",
     .operands = "-- COMMAND...",
     .operand_kind = BH_OPERAND_NONE,
     .min_operands = 1,
@@ -195,7 +332,8 @@ const struct bh_cmd bh_cmd_run = {
                 "bulkhead run -m 20GiB --view private -- ./serve   and it is told nothing of its neighbours\n"
                 "bulkhead run --share 300 -- python train.py       three times the GPU time of one with 100\n"
                 "bulkhead run --cap 25% -- ./batch                 a quarter of the GPU's time, and no more\n"
-                "bulkhead run --latency -m 20GiB -- ./serve        others wait for it, and it not for them\n",
+                "bulkhead run --latency -m 20GiB -- ./serve        others wait for it, and it not for them\n"
+                "bulkhead run --tenant red -g 2 -- python train.py two GPUs of red's, when it is its turn\n",
     .text =
         "The cap holds for the command and everything it starts, all together, on each GPU. Nothing is\n"
         "loaded into the command: its system calls are looked at, so static programs and cleared\n"
@@ -214,12 +352,18 @@ const struct bh_cmd bh_cmd_run = {
         "started without bulkhead run take part as the driver sees fit. Time is all that is divided:\n"
         "memory bandwidth, caches, PCIe and power are shared as ever.\n"
         "\n"
-        "Needs root. A command that is root itself is held against mistakes, not against malice.\n"
+        "With --tenant it is a job of the daemon's: it waits for its turn and says why, runs as whoever\n"
+        "asks, in this folder with this shell's environment, and what it writes is shown here. It reads\n"
+        "nothing. Ctrl-C cancels it. Should this command be killed, it goes on: bulkhead logs -f JOB.\n"
+        "\n"
+        "Needs root without --tenant. A command that is root itself is held against mistakes, not against\n"
+        "malice.\n"
         "\n"
         "Exit status: the command's own, or its signal; 127 there is no such command, 126 it cannot be run.\n"
         "Of run itself: 1 the cap cannot be held here, 2 wrong use, 3 not root, 4 no driver or no GPU,\n"
         "5 inside another run, 7 every GPU is full or the governor does not answer, 70 the warden or the\n"
-        "governor did not start.\n",
+        "governor did not start. With --tenant: 1 refused or cancelled, 3 not permitted, 4 no daemon or no\n"
+        "such tenant, 6 past its quota for good, 70 what ran it is gone.\n",
     .opts = opts,
     .run = run,
 };

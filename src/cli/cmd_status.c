@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cmd_status.c - `bulkhead` alone: what there is here, and what to try next.
+ * cmd_status.c - `bulkhead` alone: what is going on.
  *
- * Says only what it can see: the release, that no daemon is part of it, and the policy
- * and fleet files in this folder (a glance at their first lines, no judgement).
+ * Where a daemon answers: who holds what, what waits and why, what is wrong. Where none does: the release, and the policy and
+ * fleet files in this folder (a glance at their first lines, no judgement).
  */
 #include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/node_text.h"
+#include "cli/remote.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -16,7 +18,7 @@
 #include <unistd.h>
 
 enum { OPT_OUTPUT, OPT_VERSION }; /* output first, as in cmd_version.c, which --version runs */
-enum { GLANCE_BYTES = 1 << 16 };
+enum { GLANCE_BYTES = 1 << 16, WAITS_SHOWN = 5 };
 
 static const struct bh_opt opts[] = {
     [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", bh_words_text_json, "text (default) or json"},
@@ -143,12 +145,50 @@ static void write_row(struct bh_buf *b, const char *head, char *const *at, size_
     bh_buf_printf(b, "%s\n", n ? "" : none);
 }
 
-static int run(struct bh_cli *cli)
+/* ---- with a daemon ---- */
+
+/* What this caller may not see, or what fails alone, is left out of the screen. */
+static void gather(struct bh_remote *r, struct bh_status_parts *p)
+{
+    struct bh_a_gpus *gpus = bh_arena_alloc(&r->arena, sizeof(*gpus));
+    struct bh_a_leases *leases = bh_arena_alloc(&r->arena, sizeof(*leases));
+    struct bh_a_doctor *doctor = bh_arena_alloc(&r->arena, sizeof(*doctor));
+    struct bh_a_jobs *jobs = bh_arena_alloc(&r->arena, sizeof(*jobs));
+    if (bh_remote_get(r, "/v1/gpus", &bh_a_gpus_shape, gpus, NULL) == BH_OK)
+        p->gpus = gpus;
+    if (bh_remote_get(r, "/v1/leases?state=live&limit=1000", &bh_a_leases_shape, leases, NULL) == BH_OK)
+        p->leases = leases;
+    if (bh_remote_get(r, "/v1/doctor", &bh_a_doctor_shape, doctor, NULL) == BH_OK)
+        p->doctor = doctor;
+    if (bh_remote_get(r, bh_arena_printf(&r->arena, "/v1/jobs?state=waiting&limit=%d", WAITS_SHOWN),
+                      &bh_a_jobs_shape, jobs, NULL) < 0)
+        return;
+    bh_remote_whys(r, jobs, WAITS_SHOWN);
+    p->waits = jobs;
+}
+
+static int show_node(struct bh_cli *cli, struct bh_remote *r, struct bh_err *err)
+{
+    struct bh_a_status status;
+    struct bh_status_parts parts = {.status = &status};
+    const int rc = bh_remote_get(r, "/v1/status", &bh_a_status_shape, &status, err);
+    if (rc < 0)
+        return rc;
+    if (bh_cli_wants(cli, OPT_OUTPUT, "json")) {
+        bh_buf_add(&cli->out, bh_buf_text(&r->reply.body), r->reply.body.n);
+        return BH_OK;
+    }
+    gather(r, &parts);
+    bh_status_text(cli, &r->arena, &parts);
+    return BH_OK;
+}
+
+/* ---- without one ---- */
+
+static int show_folder(struct bh_cli *cli)
 {
     struct found f = {0};
     struct bh_buf next;
-    if (cli->value[OPT_VERSION])
-        return bh_cmd_version.run(cli);
     look_around(&f);
     bh_buf_init(&next, 1u << 16);
     make_next(&f, &next);
@@ -156,11 +196,16 @@ static int run(struct bh_cli *cli)
         write_json(cli, &f, bh_buf_text(&next));
     } else {
         bh_paint_add(&cli->out, cli->paint_out, BH_PAINT_BOLD, "bulkhead " BH_VERSION);
-        bh_buf_str(&cli->out,
-                   "\ndaemon   none: this release has no daemon; lint, plan, explain and init need none\n");
+        bh_buf_str(&cli->out, "\ndaemon   none answers here; lint, plan, explain and init need none\n");
         write_row(&cli->out, "policy", f.policies.at, f.policies.n, "none in this folder");
         write_row(&cli->out, "fleet", f.fleets.at, f.fleets.n, "none in this folder");
         bh_cli_next(cli, "%s", bh_buf_text(&next));
+        if (f.policies.n) {
+            next.n = 0;
+            bh_buf_str(&next, "bulkheadd --policy ");
+            bh_text_shell(&next, f.policies.at[0]);
+            bh_cli_next(cli, "%s", bh_buf_text(&next));
+        }
         bh_cli_next(cli, "bulkhead help");
     }
     bh_buf_fini(&next);
@@ -168,13 +213,27 @@ static int run(struct bh_cli *cli)
     return BH_EXIT_OK;
 }
 
+static int run(struct bh_cli *cli)
+{
+    if (cli->value[OPT_VERSION])
+        return bh_cmd_version.run(cli);
+    BH_AUTO(bh_remote_fini) struct bh_remote r;
+    struct bh_err err;
+    int rc = bh_remote_init(&r, &err);
+    if (rc == BH_OK)
+        rc = show_node(cli, &r, &err);
+    if (bh_remote_is_away(&r, rc))
+        return show_folder(cli);
+    return rc < 0 ? bh_cli_fail(cli, &err) : BH_EXIT_OK;
+}
+
 const struct bh_cmd bh_cmd_status = {
     .name = "",
-    .summary = "what there is here, and what to try next",
+    .summary = "what is going on, and what to try next",
     .operands = "[COMMAND]",
     .operand_kind = BH_OPERAND_VERB,
     .examples =
-        "bulkhead                                       what is in this folder, and what to try next\n"
+        "bulkhead                                       who holds what, what waits and why, what is wrong\n"
         "bulkhead init                                  write a starter policy by answering four questions\n"
         "bulkhead lint policy.yaml                      find promises that the silicon cannot keep\n"
         "bulkhead plan policy.yaml --fleet fleet.yaml   the cheapest way to keep them\n"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum { OPT_SCENARIO, OPT_OUTPUT };
-enum { WORDS = 5, WORD_BYTES = 64, GPUS_MAX = 1 << 17 };
+enum { WORDS = 16, WORD_BYTES = 64, GPUS_MAX = 1 << 17, NODES_MAX = 20000 };
 
 static const struct bh_opt opts[] = {
     [OPT_SCENARIO] = {"scenario", 's', BH_OPT_FILE, "FILE", NULL,
@@ -52,39 +52,129 @@ static uint32_t find(const bh_scenario_names *names, const char *name)
     return BH_NONE;
 }
 
-/* The largest node of the model is what more of them look like. */
-static int want_add(struct asked *a, const struct words *w, struct bh_err *err)
+/* ---- adding nodes ---- */
+
+/* `16`: so many GPUs in nodes like the largest of the model; `2x3`: two nodes of three. */
+static int parse_gpus(const char *word, uint32_t each, struct bh_change *lots, size_t *ret_n,
+                      struct bh_err *err)
 {
-    const struct bh_shelf *shelf = bh_sched_shelf(a->s->trial.sched);
-    uint32_t model, like = BH_NONE;
-    uint64_t gpus;
-    int rc = bh_uint_parse(w->at[1], GPUS_MAX, &gpus, err);
+    const char *x = strchr(word, 'x');
+    char nodes[WORD_BYTES];
+    uint64_t n = 0, gpus = 0;
+    int rc;
+    if (x) {
+        (void)snprintf(nodes, sizeof(nodes), "%.*s", (int)(x - word), word);
+        rc = bh_uint_parse(nodes, NODES_MAX, &n, err);
+        if (rc == BH_OK)
+            rc = bh_uint_parse(x + 1, BH_NODE_GPUS, &gpus, err);
+        if (rc == BH_OK && !n)
+            rc = bh_fail(err, BH_USAGE, "'%s' adds no node", word);
+        lots[0].nodes = (uint32_t)n;
+        lots[0].gpus = (uint32_t)gpus;
+        *ret_n = 1;
+        return rc;
+    }
+    rc = bh_uint_parse(word, GPUS_MAX, &gpus, err);
+    if (rc == BH_OK && !gpus)
+        rc = bh_fail(err, BH_USAGE, "needs at least one GPU to add");
+    if (rc == BH_OK && !each)
+        rc = bh_fail(err, BH_NOT_FOUND, "no node of that model has a GPU; 'add 1x8 MODEL' says how many");
     if (rc < 0)
         return rc;
-    model = find(&a->s->model_names, w->at[2]);
-    for (uint32_t i = 0; i < shelf->nodes.n && model != BH_NONE; i++)
+    *ret_n = 0;
+    if (gpus / each) {
+        lots[*ret_n].nodes = (uint32_t)gpus / each;
+        lots[(*ret_n)++].gpus = each;
+    }
+    if (gpus % each) {
+        lots[*ret_n].nodes = 1;
+        lots[(*ret_n)++].gpus = (uint32_t)gpus % each;
+    }
+    return BH_OK;
+}
+
+/* `in l1`, `in none`, `in new link`, `in new rack`, `in same new`: the domain that an earlier change made. */
+static int parse_place(const struct asked *a, const struct words *w, size_t *i, struct bh_change *c,
+                       struct bh_err *err)
+{
+    const char *at = *i < w->n ? w->at[*i] : "", *then = *i + 1 < w->n ? w->at[*i + 1] : "";
+    ++*i;
+    c->domain = BH_NONE;
+    if (bh_str_eq(at, "none"))
+        return BH_OK;
+    if (bh_str_eq(at, "new") && (bh_str_eq(then, "link") || bh_str_eq(then, "rack"))) {
+        ++*i;
+        c->domain = BH_CHANGE_NEW_DOMAIN;
+        c->level = bh_str_eq(then, "link") ? BH_LEVEL_LINK : BH_LEVEL_RACK;
+        return BH_OK;
+    }
+    if (bh_str_eq(at, "same") && bh_str_eq(then, "new")) {
+        ++*i;
+        c->domain = (uint32_t)a->s->domain_names.n;
+        return BH_OK;
+    }
+    c->domain = find(&a->s->domain_names, at);
+    return c->domain == BH_NONE ? bh_fail(err, BH_NOT_FOUND, "the scenario has no link and no rack '%s'", at)
+                                : BH_OK;
+}
+
+/* `with 96 cpu`, `with 2TiB memory`. */
+static int parse_besides(const struct words *w, size_t *i, struct bh_change *c, struct bh_err *err)
+{
+    const char *amount = *i < w->n ? w->at[*i] : "", *of = *i + 1 < w->n ? w->at[*i + 1] : "";
+    uint64_t bytes;
+    int rc;
+    *i += 2;
+    if (bh_str_eq(of, "cpu")) {
+        rc = bh_count_parse(amount, &c->cpu_milli, err);
+        return rc == BH_OK && c->cpu_milli > UINT32_MAX
+                   ? bh_fail(err, BH_USAGE, "%s processors are too many", amount)
+                   : rc;
+    }
+    if (!bh_str_eq(of, "memory"))
+        return bh_fail(err, BH_USAGE, "a node has more with N cpu or with SIZE memory, not with %s %s",
+                       amount, of);
+    rc = bh_size_parse(amount, &bytes, err);
+    c->mem_mib = rc == BH_OK ? bytes / BH_MIB : 0;
+    return rc;
+}
+
+/* The largest node of the model is what more of them look like; where there is none, the first of all. */
+static uint32_t like_of(const struct bh_shelf *shelf, uint32_t model)
+{
+    uint32_t like = BH_NONE;
+    for (uint32_t i = 0; i < shelf->nodes.n; i++)
         if (shelf->nodes.at[i].model == model &&
             (like == BH_NONE || shelf->nodes.at[i].n_gpus > shelf->nodes.at[like].n_gpus))
             like = i;
-    if (like == BH_NONE)
-        return bh_fail(err, BH_NOT_FOUND, "no node of the scenario has GPUs of model '%s'", w->at[2]);
-    struct bh_change c = {
-        .kind = BH_CHANGE_ADD, .model = model, .like = like, .domain = shelf->nodes.at[like].domain};
-    if (w->n == 5) {
-        c.domain = find(&a->s->domain_names, w->at[4]);
-        if (c.domain == BH_NONE)
-            return bh_fail(err, BH_NOT_FOUND, "the scenario has no link and no rack '%s'", w->at[4]);
+    return like;
+}
+
+static int want_add(struct asked *a, const struct words *w, struct bh_err *err)
+{
+    const struct bh_shelf *shelf = bh_sched_shelf(a->s->trial.sched);
+    const uint32_t model = find(&a->s->model_names, w->at[2]);
+    struct bh_change lots[2];
+    size_t n = 0, i = 3;
+    if (model == BH_NONE || !shelf->nodes.n)
+        return bh_fail(err, BH_NOT_FOUND, "no node and no job of the scenario names model '%s'", w->at[2]);
+    const uint32_t like = like_of(shelf, model);
+    struct bh_change c = {.kind = BH_CHANGE_ADD, .model = model, .like = like == BH_NONE ? 0 : like};
+    c.domain = shelf->nodes.at[c.like].domain;
+    int rc = BH_OK;
+    while (i < w->n && rc == BH_OK) {
+        const char *word = w->at[i++];
+        rc = bh_str_eq(word, "in") ? parse_place(a, w, &i, &c, err)
+             : bh_str_eq(word, "with")
+                 ? parse_besides(w, &i, &c, err)
+                 : bh_fail(err, BH_USAGE, "'%s' says nothing of a node; 'in' and 'with' do", word);
     }
-    const uint32_t each = shelf->nodes.at[like].n_gpus;
-    c.gpus = each;
-    c.nodes = (uint32_t)gpus / each;
-    if (c.nodes)
-        *bh_vec_push(&a->changes) = c;
-    c.gpus = (uint32_t)gpus % each;
-    c.nodes = 1;
-    if (c.gpus)
-        *bh_vec_push(&a->changes) = c;
-    return BH_OK;
+    lots[0] = lots[1] = c;
+    if (rc == BH_OK)
+        rc = parse_gpus(w->at[1], like == BH_NONE ? 0 : shelf->nodes.at[like].n_gpus, lots, &n, err);
+    for (size_t k = 0; k < n && rc == BH_OK; k++)
+        *bh_vec_push(&a->changes) = lots[k];
+    return rc;
 }
 
 static int want_quota(struct asked *a, const struct words *w, enum bh_quota_part part, struct bh_err *err)
@@ -158,13 +248,12 @@ static int want_wait(struct asked *a, const struct words *w, struct bh_err *err)
     return rc;
 }
 
-/* `*` stands for a word of the user's. */
+/* `*` stands for a word of the user's, `...` for any number of them. */
 static const struct {
     const char *form[WORDS];
     int (*want)(struct asked *a, const struct words *w, struct bh_err *err);
 } forms[] = {
-    {{"add", "*", "*"}, want_add},
-    {{"add", "*", "*", "in", "*"}, want_add},
+    {{"add", "*", "*", "..."}, want_add},
     {{"raise", "*", "to", "*"}, want_raise},
     {{"limit", "*", "to", "*"}, want_limit},
     {{"cordon", "*"}, want_health},
@@ -178,6 +267,8 @@ static const struct {
 static bool has_form(const struct words *w, const char *const *form)
 {
     for (size_t i = 0; i < WORDS; i++) {
+        if (form[i] && bh_str_eq(form[i], "..."))
+            return true;
         if (!form[i] || i == w->n)
             return !form[i] && i == w->n;
         if (!bh_str_eq(form[i], "*") && !bh_str_eq(form[i], w->at[i]))
@@ -333,8 +424,9 @@ const struct bh_cmd bh_cmd_whatif = {
     .text =
         "The changes are made together on a copy of the scheduler, which then decides; nothing else is\n"
         "simulated but jobs that end when they said they would.\n"
-        "Changes: add N MODEL [in DOMAIN], raise QUEUE to N, limit QUEUE to N, cordon NODE, uncordon NODE,\n"
-        "drain NODE, fail NODE, end JOB, wait TIME.\n"
+        "Changes: add N MODEL [in DOMAIN] [with N cpu] [with SIZE memory] (2x4: two nodes of four; in none, in new\n"
+        "link, in new rack), raise QUEUE to N, limit QUEUE to N, cordon NODE, uncordon NODE, drain NODE,\n"
+        "fail NODE, end JOB, wait TIME.\n"
         "\n"
         "Exit status: 0; 2 the file or a change could not be read, 4 there is no such thing.\n",
     .opts = opts,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/gpus_text.h"
+#include "gpu/health.h"
 
 #include "base/str.h"
 #include "base/sysfile.h"
@@ -105,14 +106,6 @@ static char *who_cell(struct bh_arena *a, const struct bh_gpu_device *d, const s
     char *text = bh_arena_str(a, n ? bh_buf_text(&b) : may_hide ? "?" : "-");
     bh_buf_fini(&b);
     return text;
-}
-
-const char *bh_gpus_isolation_word(const struct bh_gpu_device *d)
-{
-    static const char *const words[] = {[BH_ISOLATION_OFF] = "off",
-                                        [BH_ISOLATION_ON] = "on",
-                                        [BH_ISOLATION_UNWIPED] = "on without wiping memory"};
-    return d->isolation.why || d->isolation.v >= BH_COUNT_OF(words) ? "unknown" : words[d->isolation.v];
 }
 
 static const char *health_word(const struct bh_gpu_device *d)
@@ -310,7 +303,7 @@ static void partition_line(struct bh_buf *b, const struct bh_gpu_device *d)
     }
     if (d->vendor == BH_GPU_AMD && !d->isolation.why) {
         bh_buf_printf(b, "%s%s", *lead == ',' ? ", isolation " : "      isolation ",
-                      bh_gpus_isolation_word(d));
+                      bh_gpu_isolation_word(d));
         lead = ", ";
     }
     bh_buf_str(b, *lead == ',' ? "\n" : "");

@@ -11,7 +11,4 @@ void bh_gpus_text(struct bh_cli *cli, const struct bh_gpu_snapshot *s);
 /* NUMA node, then PCI address, then slices and links; then the NVLink domains. */
 void bh_gpus_tree(struct bh_cli *cli, const struct bh_gpu_snapshot *s);
 
-/* `on`, `off`, `on without wiping memory`, `unknown`: is an AMD GPU told to keep processes apart? */
-const char *bh_gpus_isolation_word(const struct bh_gpu_device *d);
-
 #endif

@@ -2,6 +2,7 @@
 #include "cli/gpus_text.h"
 
 #include "cli/gpus_fixture.h"
+#include "gpu/health.h"
 
 static struct bh_gpu_snapshot s;
 static struct bh_cli cli;
@@ -82,9 +83,9 @@ TEST(gpus_of_two_makers)
     CHECK(strstr(tree, "xGMI domain xgmi-7: GPU 2\n"));
     s.devices.at[2].isolation = (struct bh_reading){BH_ISOLATION_UNWIPED, NULL};
     CHECK(strstr(shown(bh_gpus_tree, true, false), "memory NPS1, isolation on without wiping memory\n"));
-    CHECK_STR(bh_gpus_isolation_word(&s.devices.at[2]), "on without wiping memory");
+    CHECK_STR(bh_gpu_isolation_word(&s.devices.at[2]), "on without wiping memory");
     s.devices.at[2].isolation = (struct bh_reading){0, "amdgpu does not say"};
-    CHECK_STR(bh_gpus_isolation_word(&s.devices.at[2]), "unknown");
+    CHECK_STR(bh_gpu_isolation_word(&s.devices.at[2]), "unknown");
     s.library = NULL;
     CHECK(strstr(shown(bh_gpus_text, true, false), "\namdgpu 6.10.5, 3 GPUs\n"));
     s.amdgpu = NULL;

@@ -11,10 +11,46 @@
 #include <unistd.h>
 
 const struct bh_cmd *const bh_cmds[] = {
-    &bh_cmd_lint,  &bh_cmd_plan,   &bh_cmd_explain,    &bh_cmd_init,  &bh_cmd_gpus,
-    &bh_cmd_fleet, &bh_cmd_doctor, &bh_cmd_run,        &bh_cmd_adopt, &bh_cmd_shares,
-    &bh_cmd_pause, &bh_cmd_resume, &bh_cmd_suspend,    &bh_cmd_sim,   &bh_cmd_replay,
-    &bh_cmd_why,   &bh_cmd_whatif, &bh_cmd_completion, &bh_cmd_help,  &bh_cmd_version,
+    /* what was promised */
+    &bh_cmd_lint,
+    &bh_cmd_plan,
+    &bh_cmd_explain,
+    &bh_cmd_init,
+    &bh_cmd_policy,
+    /* who has what */
+    &bh_cmd_tenants,
+    &bh_cmd_quota,
+    &bh_cmd_usage,
+    &bh_cmd_gpus,
+    &bh_cmd_leases,
+    /* work */
+    &bh_cmd_run,
+    &bh_cmd_submit,
+    &bh_cmd_ps,
+    &bh_cmd_logs,
+    &bh_cmd_cancel,
+    &bh_cmd_why,
+    &bh_cmd_whatif,
+    &bh_cmd_describe,
+    &bh_cmd_adopt,
+    &bh_cmd_shares,
+    &bh_cmd_pause,
+    &bh_cmd_resume,
+    &bh_cmd_suspend,
+    /* the machine */
+    &bh_cmd_doctor,
+    &bh_cmd_fleet,
+    &bh_cmd_cordon,
+    &bh_cmd_drain,
+    &bh_cmd_token,
+    &bh_cmd_audit,
+    &bh_cmd_backup,
+    &bh_cmd_sim,
+    &bh_cmd_replay,
+    /* this command */
+    &bh_cmd_completion,
+    &bh_cmd_help,
+    &bh_cmd_version,
     NULL,
 };
 

@@ -16,9 +16,14 @@ enum { FILE_BYTES = 16 << 20, NODES_MAX = 20000, RESERVATIONS = 2 };
 struct maker {
     struct bh_scenario *s;
     struct bh_diags *d; /* the file's */
+    BH_VEC(struct {
+        uint32_t parent;
+        enum bh_level level;
+    })
+    domains;                          /* by id */
+    BH_VEC(struct bh_pos) node_spots; /* by id: where it is listed */
 };
 
-/* Events may be refused when they are settled: all of these are checked before, so it would be our fault. */
 static void tell(struct maker *m, struct bh_sched_event e, struct bh_pos pos)
 {
     struct bh_err err;
@@ -39,6 +44,33 @@ static uint32_t name_of(bh_scenario_names *n, const char *name, bool *ret_new)
     return (uint32_t)(n->n - 1);
 }
 
+/* Where an event came from that was refused only together with others. */
+static struct bh_pos pos_of(const struct maker *m, const struct bh_sched_refusal *r)
+{
+    const struct bh_scenario_file *f = &m->s->file;
+    if (r->kind == BH_SCHED_QUEUE && r->id && r->id <= f->queues.n)
+        return f->queues.at[r->id - 1].pos;
+    if (r->kind == BH_SCHED_SUBMIT && r->id && r->id <= f->jobs.n)
+        return f->jobs.at[r->id - 1].pos;
+    if (r->kind == BH_SCHED_NODE && r->id < m->node_spots.n)
+        return m->node_spots.at[r->id];
+    return (struct bh_pos){.line = 1, .column = 1};
+}
+
+/* Takes in what was told; what the scheduler refuses of it is said, of each kind the first: others may follow from it. */
+static void settle(struct maker *m)
+{
+    uint64_t kinds = 0;
+    size_t n;
+    bh_sched_settle(m->s->trial.sched);
+    const struct bh_sched_refusal *r = bh_sched_refusals(m->s->trial.sched, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (!(kinds >> r[i].kind & 1) || r[i].kind == BH_SCHED_SUBMIT)
+            bh_diag_error(m->d, pos_of(m, &r[i]), "%s", r[i].why.msg);
+        kinds |= UINT64_C(1) << r[i].kind;
+    }
+}
+
 static uint32_t domain_of(struct maker *m, const char *name, enum bh_level level, uint32_t parent,
                           struct bh_pos pos)
 {
@@ -46,8 +78,29 @@ static uint32_t domain_of(struct maker *m, const char *name, enum bh_level level
     if (!name)
         return parent;
     const uint32_t id = name_of(&m->s->domain_names, name, &is_new);
-    if (is_new)
+    if (is_new) {
+        (void)bh_vec_push(&m->domains);
+        m->domains.at[id].parent = parent;
+        m->domains.at[id].level = level;
         tell(m, (struct bh_sched_event){.kind = BH_SCHED_DOMAIN, .id = id, .level = level, .parent = parent},
+             pos);
+    } else if (m->domains.at[id].level != level) {
+        bh_diag_error(m->d, pos, "'%.63s' is named as a rack and as a link", name);
+    } else if (m->domains.at[id].parent != parent) {
+        bh_diag_error(m->d, pos, "link '%.63s' stands in two racks; an NVLink domain is in one", name);
+    }
+    return id;
+}
+
+/* Models are bits of a mask. */
+static uint32_t model_of(struct maker *m, const char *name, struct bh_pos pos)
+{
+    bool is_new;
+    const uint32_t id = name_of(&m->s->model_names, name, &is_new);
+    if (id >= BH_MODELS_MAX)
+        bh_diag_error(m->d, pos, "needs at most %d GPU models, '%.63s' is one more", BH_MODELS_MAX, name);
+    else if (is_new)
+        tell(m, (struct bh_sched_event){.kind = BH_SCHED_MODEL, .id = id, .model = bh_catalog_find(name)},
              pos);
     return id;
 }
@@ -55,11 +108,7 @@ static uint32_t domain_of(struct maker *m, const char *name, enum bh_level level
 static void make_nodes(struct maker *m, const struct bh_scenario_node *n)
 {
     struct bh_scenario *s = m->s;
-    bool is_new;
-    const uint32_t model = name_of(&s->model_names, n->model, &is_new);
-    const struct bh_gpu_model *known = bh_catalog_find(n->model);
-    if (is_new)
-        tell(m, (struct bh_sched_event){.kind = BH_SCHED_MODEL, .id = model, .model = known}, n->pos);
+    const uint32_t model = model_of(m, n->model, n->pos);
     const uint32_t rack = domain_of(m, n->rack, BH_LEVEL_RACK, BH_NONE, n->pos);
     const uint32_t link = domain_of(m, n->link, BH_LEVEL_LINK, rack, n->pos);
     for (uint32_t i = 0; i < n->count; i++) {
@@ -73,6 +122,7 @@ static void make_nodes(struct maker *m, const struct bh_scenario_node *n)
             .mem_mib = n->memory_bytes ? n->memory_bytes / BH_MIB : BH_AMOUNT_MAX >> 16,
         };
         tell(m, (struct bh_sched_event){.kind = BH_SCHED_NODE, .id = s->node_names.n, .node = &spec}, n->pos);
+        *bh_vec_push(&m->node_spots) = n->pos;
         *bh_vec_push(&s->node_names) =
             n->count == 1 ? n->name : bh_arena_printf(&s->file.arena, "%s-%" PRIu32, n->name, i);
     }
@@ -153,13 +203,10 @@ static void submit(struct maker *m, uint64_t id)
                    .max = j->members}},
     };
     if (j->model) {
-        const uint32_t model = name_of(&s->model_names, j->model, &is_new);
-        if (is_new)
-            tell(m,
-                 (struct bh_sched_event){
-                     .kind = BH_SCHED_MODEL, .id = model, .model = bh_catalog_find(j->model)},
-                 j->pos);
-        spec.roles[0].request.models = UINT64_C(1) << model % BH_MODELS_MAX;
+        const uint32_t model = model_of(m, j->model, j->pos);
+        if (model >= BH_MODELS_MAX)
+            return;
+        spec.roles[0].request.models = UINT64_C(1) << model;
     }
     if (level_of(m, j, &spec.within))
         tell(m, (struct bh_sched_event){.kind = BH_SCHED_SUBMIT, .id = id, .job = &spec}, j->pos);
@@ -169,6 +216,13 @@ static void submit(struct maker *m, uint64_t id)
 static void check(struct maker *m)
 {
     const struct bh_scenario *s = m->s;
+    for (uint32_t i = 0; i < s->file.nodes.n; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (bh_str_eq(s->file.nodes.at[i].name, s->file.nodes.at[k].name)) {
+                bh_diag_error(m->d, s->file.nodes.at[i].pos, "node '%.63s' is listed twice",
+                              s->file.nodes.at[i].name);
+                break;
+            }
     for (uint32_t i = 0; i < s->file.queues.n; i++)
         if (queue_of(s, s->file.queues.at[i].name) != i + 1)
             bh_diag_error(m->d, s->file.queues.at[i].pos, "queue '%.63s' is listed twice",
@@ -218,6 +272,7 @@ static void play(struct maker *m)
         for (uint64_t id = 1; id <= s->file.jobs.n; id++)
             if (s->file.jobs.at[id - 1].submitted_ms == at)
                 submit(m, id);
+        settle(m);
         bh_trial_play(&s->trial);
     }
     until(&s->trial, s->file.now_ms);
@@ -234,13 +289,22 @@ static void make(struct maker *m)
     s->trial.sched = bh_sched_new(&c);
     s->trial.reserve = bh_reserve_new(&s->reserve);
     bh_sched_set_veto(s->trial.sched, bh_reserve_veto, s->trial.reserve);
-    for (size_t i = 0; i < s->file.nodes.n && s->node_names.n < NODES_MAX; i++)
+    for (size_t i = 0; i < s->file.nodes.n; i++) {
+        if (s->node_names.n + s->file.nodes.at[i].count > NODES_MAX) {
+            bh_diag_error(m->d, s->file.nodes.at[i].pos, "needs at most %d nodes in all", NODES_MAX);
+            break;
+        }
         make_nodes(m, &s->file.nodes.at[i]);
+    }
     for (uint32_t i = 1; i <= s->file.queues.n; i++)
         make_queue(m, i);
     check(m);
     if (!m->d->n_errors)
+        settle(m);
+    if (!m->d->n_errors)
         play(m);
+    bh_vec_fini(&m->domains);
+    bh_vec_fini(&m->node_spots);
 }
 
 static int say(const struct bh_cli *cli, const char *path, struct bh_diags *d)
@@ -265,7 +329,7 @@ int bh_scenario_open(struct bh_cli *cli, const char *path, struct bh_scenario *r
         return bh_cli_fail(cli, &err);
     bh_scenario_file_read(text, n, &ret->file);
     if (!ret->file.diags.n_errors)
-        make(&(struct maker){ret, &ret->file.diags});
+        make(&(struct maker){.s = ret, .d = &ret->file.diags});
     return say(cli, path, &ret->file.diags);
 }
 

@@ -66,10 +66,67 @@ TEST(names_must_be_there_once)
         HEAD "  - {name: j, queue: q, gpus: 1, within: room}\n",
         "bulkhead: 1\nnodes: []\nqueues:\n  - {name: q, parent: r}\n  - {name: r}\njobs: []\n",
         "bulkhead: 1\nnodes: []\nqueues:\n  - {name: q}\n  - {name: q}\njobs: []\n",
+        "bulkhead: 1\nnodes:\n  - {name: a, model: H200, gpus: 1}\n  - {name: a, model: H200, gpus: 1}\n"
+        "queues:\n  - {name: q}\njobs: []\n",
     };
     for (size_t i = 0; i < BH_COUNT_OF(wrong); i++) {
         struct bh_scenario s;
         CHECK_EQ(open_text(wrong[i], &s), BH_EXIT_UNREADABLE);
+        bh_scenario_fini(&s);
+    }
+}
+
+#define NODE "bulkhead: 1\nnodes:\n  - {name: a, model: H200, gpus: 8}\n"
+
+/* What the scheduler refuses only once it has seen all of it: said with its place, and not played without it. */
+TEST(what_the_scheduler_refuses_is_said)
+{
+    static const struct {
+        const char *text, *words;
+        uint32_t line;
+    } cases[] = {
+        {NODE "queues:\n  - {name: q, guarantee: 8, limit: 4}\n  - {name: r}\n"
+              "jobs:\n  - {name: j, queue: r, gpus: 1}\n",
+         "guarantee", 5},
+        {NODE "queues:\n  - {name: q0}\n  - {name: q1, parent: q0}\n  - {name: q2, parent: q1}\n"
+              "  - {name: q3, parent: q2}\n  - {name: q4, parent: q3}\n  - {name: q5, parent: q4}\n"
+              "  - {name: q6, parent: q5}\n  - {name: q7, parent: q6}\n  - {name: q8, parent: q7}\n"
+              "jobs:\n  - {name: j, queue: q8, gpus: 1}\n",
+         "levels", 13},
+        {NODE
+         "queues:\n  - {name: q}\njobs:\n  - {name: j, queue: q, gpus: 1, members: 4096, memory: 16777215TiB}\n",
+         "more than", 7},
+        {"bulkhead: 1\nnodes:\n  - {name: a, model: H200, gpus: 8, rack: r1, link: l1}\n"
+         "  - {name: b, model: H200, gpus: 8, rack: r2, link: l1}\nqueues:\n  - {name: q}\njobs: []\n",
+         "two racks", 4},
+        {"bulkhead: 1\nnodes:\n  - {name: a, model: H200, gpus: 8, rack: x}\n"
+         "  - {name: b, model: H200, gpus: 8, link: x}\nqueues:\n  - {name: q}\njobs: []\n",
+         "as a rack and as a link", 4},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        struct bh_scenario s;
+        CHECK_EQ(open_text(cases[i].text, &s), BH_EXIT_UNREADABLE);
+        CHECK_EQ(s.file.diags.n_errors, 1);
+        CHECK_EQ(s.file.diags.at.at[0].pos.line, cases[i].line);
+        CHECK(strstr(s.file.diags.at.at[0].message, cases[i].words) != NULL);
+        bh_scenario_fini(&s);
+    }
+}
+
+/* Models are bits of a word: the sixty-fifth is no other name for the first. */
+TEST(one_model_too_many)
+{
+    for (int in_job = 0; in_job < 2; in_job++) {
+        struct bh_scenario s;
+        struct bh_buf b BH_AUTO(bh_buf_fini);
+        bh_buf_init(&b, 1 << 14);
+        bh_buf_str(&b, "bulkhead: 1\nnodes:\n");
+        for (int i = 0; i < 65 - in_job; i++)
+            bh_buf_printf(&b, "  - {name: n%d, model: m%d, gpus: 1}\n", i, i);
+        bh_buf_printf(&b, "queues:\n  - {name: q}\njobs:\n  - {name: j, queue: q, gpus: 1, model: %s}\n",
+                      in_job ? "extra" : "m0");
+        CHECK_EQ(open_text(bh_buf_text(&b), &s), BH_EXIT_UNREADABLE);
+        CHECK(strstr(s.file.diags.at.at[0].message, "at most 64 GPU models") != NULL);
         bh_scenario_fini(&s);
     }
 }

@@ -64,6 +64,15 @@ TEST(changes_in_words)
           .domain = BH_CHANGE_NEW_DOMAIN,
           .level = BH_LEVEL_LINK},
          "add 1 node with 4 H200 in a new NVLink domain"},
+        {{.kind = BH_CHANGE_ADD,
+          .nodes = 2,
+          .gpus = 1,
+          .domain = BH_NONE,
+          .cpu_milli = 96500,
+          .mem_mib = 2048},
+         "add 2 nodes with 1 H200 each and with 96.500 processors, 2048 MiB of memory"},
+        {{.kind = BH_CHANGE_ADD, .nodes = 1, .domain = BH_NONE, .pools = 1},
+         "add 1 node without GPUs and with a place in its pool"},
         {{.kind = BH_CHANGE_HEALTH, .health = BH_HEALTH_CORDON}, "cordon gpu-07"},
     };
     const struct bh_scenario s = world();
@@ -89,6 +98,25 @@ TEST(every_tier_has_a_sentence)
         bh_why_sentence(&b, &s, &v);
         CHECK(b.n > 5 && !b.full);
         CHECK(bh_wait_names[tier] && *bh_wait_names[tier]);
+    }
+}
+
+TEST(whatever_refuses_it_has_words)
+{
+    const struct bh_scenario s = world();
+    for (int hinder = 1; hinder < BH_HINDERS; hinder++) {
+        const struct bh_verdict v = {.tier = BH_WAIT_WITHHELD,
+                                     .need = 1000,
+                                     .withheld = 2000,
+                                     .hinder = (enum bh_hinder)hinder,
+                                     .hinder_need = 7000};
+        struct bh_buf b BH_AUTO(bh_buf_fini);
+        bh_buf_init(&b, 400);
+        bh_why_sentence(&b, &s, &v);
+        CHECK(!b.full && strstr(bh_buf_text(&b),
+                                "it needs 1 GPU, and 2 GPUs are free, of which it cannot use 2 GPUs: "));
+        CHECK(strstr(bh_buf_text(&b), "(gpu-07)"));
+        CHECK(bh_hinder_names[hinder] && *bh_hinder_names[hinder]);
     }
 }
 

@@ -20,7 +20,7 @@ def options_of(text):
 
 
 def test_every_verb_has_help_with_examples_first():
-    same(verbs(), ['lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'doctor', 'run', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'sim', 'replay', 'why', 'what-if', 'completion', 'help', 'version'])
+    same(verbs(), ['lint', 'plan', 'explain', 'init', 'policy', 'tenants', 'quota', 'usage', 'gpus', 'leases', 'run', 'submit', 'ps', 'logs', 'cancel', 'why', 'what-if', 'describe', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'doctor', 'fleet', 'cordon', 'drain', 'token', 'audit', 'backup', 'sim', 'replay', 'completion', 'help', 'version'])
     for verb in verbs():
         r = run('help', verb)
         same((r.rc, r.err), (0, ''), verb)
@@ -51,10 +51,10 @@ def test_a_slip_gets_the_right_word_and_exit_2():
 
 
 def test_status_alone():
-    r = run()
+    r = run(BULKHEAD_RUN_DIR='.')
     same(r.rc, 0)
     has(r.out, 'bulkhead ')
-    has(r.out, 'this release has no daemon')
+    has(r.out, 'daemon   none answers here')
     has(r.out, 'none in this folder')
     has(r.err, 'next: bulkhead init\n')
 
@@ -65,11 +65,11 @@ def test_status_finds_policies_and_fleets():
     write('fleet.yaml', FLEET)
     write('other.yaml', 'kind: Pod\n')
     write('c.txt', BAD)
-    doc = json.loads(run('-o', 'json').out)
+    doc = json.loads(run('-o', 'json', BULKHEAD_RUN_DIR='.').out)
     same((doc['version'], doc['daemon']), (1, False))
     same((doc['policies'], doc['fleets']), (['a b.yaml', 'b.yaml'], ['fleet.yaml']))
     same(doc['next'], "bulkhead lint 'a b.yaml' --fleet fleet.yaml")
-    has(run().err, "next: bulkhead lint 'a b.yaml' --fleet fleet.yaml\n")
+    has(run(BULKHEAD_RUN_DIR='.').err, "next: bulkhead lint 'a b.yaml' --fleet fleet.yaml\nnext: bulkheadd --policy 'a b.yaml'\n")
 
 
 def test_version():
@@ -138,7 +138,8 @@ def options_in(page):
 
 def test_manual_pages_name_the_same_options():
     pages = ROOT / 'docs' / 'man'
-    for verb in ('lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'replay'):
+    for verb in ('lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'replay', 'audit', 'tenants', 'quota', 'usage', 'leases', 'submit', 'ps', 'logs', 'cancel', 'describe', 'cordon',
+                 'drain', 'token', 'backup', 'policy', 'run', 'why'):
         page = (pages / f'bulkhead-{verb}.1.scd').read_text()
         same(options_in(page), options_of(run('help', verb).out), verb)
         has(page, f'*bulkhead {verb}*')

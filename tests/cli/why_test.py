@@ -69,6 +69,69 @@ def test_the_named_change_is_one_that_what_if_takes():
     same(what_if('add 8 H200')['starts'], [])
 
 
+HEAD = 'bulkhead: 1\nnow: 1h\nnodes:\n  - {name: a, model: H200, gpus: 8, cpu: 64, rack: r, link: l}\nqueues:\n'
+
+
+def of(queues, jobs, head=HEAD):
+    return head + ''.join(f'  - {{{q}}}\n' for q in queues) + 'jobs:\n' + ''.join(f'  - {{{j}}}\n' for j in jobs)
+
+
+def ask(text, job):
+    write('t.yaml', text)
+    r = run('why', job, '-s', 't.yaml', '-o', 'json')
+    same((r.rc, r.err), (1, ''), repr(r))
+    return json.loads(r.out)
+
+
+def test_what_refuses_it_is_said():
+    doc = ask(of(['name: q, deserved: 8', 'name: r, deserved: 8'],
+                 ['name: k, queue: q, gpus: 1, tenant: red, firm: true',
+                  'name: j, queue: r, gpus: 4, tenant: blue, alone: true, submitted: 10m']), 'j')
+    same((doc['tier'], doc['withheld_by'], doc['withheld_milli'], doc['free_milli']),
+         ('free and not for it', 'isolation', 7000, 0))
+    same([h['job'] for h in doc['holders']], ['k'])
+    doc = ask(of(['name: q, deserved: 8'],
+                 ['name: k, queue: q, gpus: 1, cpu: 64, firm: true', 'name: j, queue: q, gpus: 1, cpu: 32, submitted: 10m']), 'j')
+    same((doc['tier'], doc['withheld_by'], doc['withheld_milli']), ('free and not for it', 'processors', 7000))
+    has(doc['why'], 'a member needs 32 processors, and 0 are left there (a)')
+
+
+def test_a_node_to_add_is_said_in_full():
+    for job, each in (('gpus: 1, cpu: 96', {'cpu_milli_each': 96000}), ('gpus: 9', {'gpus_each': 9}),
+                      ('gpus: 8, members: 2, within: link', {'gpus_each': 8, 'domain': 'l'}),
+                      ('gpus: 8, members: 3, within: link, cpu: 70', {'cpu_milli_each': 70000}),
+                      ('gpus: 0, cpu: 65', {'gpus_each': 0, 'cpu_milli_each': 65000})):
+        doc = ask(of(['name: q, deserved: 8'], [f'name: j, queue: q, {job}']), 'j')
+        for name, value in each.items():
+            same(doc['change'][0].get(name), value, doc)
+        # The same words start it.
+        r = run('what-if', *[c['what_if'] for c in doc['change']], '-s', 't.yaml', '-o', 'json')
+        same((r.rc, r.err), (0, ''), repr(r))
+        same(json.loads(r.out)['starts'], ['j'], doc)
+
+
+def test_what_is_kept_for_others_is_thought_of():
+    doc = ask(of(['name: org, limit: 8', 'name: a, parent: org, guarantee: 6', 'name: b, parent: org, deserved: 2'],
+                 ['name: j, queue: b, gpus: 4']), 'j')
+    same([c['kind'] for c in doc['change']], ['quota', 'add'], doc)
+    r = run('what-if', 'limit org to 10', doc['change'][1]['what_if'], '-s', 't.yaml', '-o', 'json')
+    same(json.loads(r.out)['starts'], ['j'], repr(r))
+
+
+def test_what_cannot_be_is_refused_with_its_place():
+    for text, place, words in (
+            (of(['name: q, guarantee: 8, limit: 4', 'name: r'], ['name: j, queue: r, gpus: 1']), '6:5', 'more than the limit'),
+            (of(['name: q'], ['name: j, queue: q, gpus: 1'],
+                HEAD.replace('queues', '  - {name: b, model: H200, gpus: 8, rack: s, link: l}\nqueues')), '5:5', 'two racks'),
+            (of(['name: q'], ['name: j, queue: q, gpus: 1, members: 4096, memory: 16777215TiB']), '8:5', 'more than')):
+        write('t.yaml', text)
+        for args in (('why', 'j'), ('what-if', 'wait 1h')):
+            r = run(*args, '-s', 't.yaml')
+            same((r.rc, r.out), (2, ''), repr(r))
+            has(r.err, f't.yaml:{place}: ')
+            has(r.err, words)
+
+
 def test_a_change_can_take_away():
     doc = what_if('cordon b-0', 'wait 5h')
     same((doc['starts'], doc['prevents']), ([], ['train']))
