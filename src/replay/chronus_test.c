@@ -60,6 +60,8 @@ TEST(mistakes)
         {"user,num_gpu\n", "c.csv:1:1: needs a row of names with a column 'submit_time', begins with 'user'"},
         {HEAD "0,v,1,5,1,m,0,1,9,1,0,s\n",
          "c.csv:2:13: duration needs a whole number from 1 to 286331153, is '0'"},
+        {HEAD "0,v,65537,5,1,m,4,1,9,1,0,s\n",
+         "c.csv:2:5: num_gpu needs a whole number from 0 to 65536, is '65537'"},
         {HEAD "0,v,1,5,1,m,4,1,9,1,2,s\n",
          "c.csv:2:21: best_effort needs a whole number from 0 to 1, is '2'"},
         {HEAD "0,,1,5,1,m,4,1,9,1,0,s\n", "c.csv:2:3: user needs 1 to 256 printable characters, is ''"},

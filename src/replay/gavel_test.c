@@ -67,8 +67,7 @@ TEST(mistakes)
         {"\nLM (batch size 6)\tc\t-n\t1\t5\t7\t1\n",
          "g.trace:2:1: job type needs one whose rate is known (LM (batch size 5)), is 'LM (batch size 6)'"},
         {"A3C\tc\t-n\t1\t0\t7\t1\n", "g.trace:1:12: steps needs a whole number from 1 to 5000000000, is '0'"},
-        {"A3C\tc\t-n\t1\t5\t7\tmany\n",
-         "g.trace:1:16: GPUs needs a whole number from 0 to 131072, is 'many'"},
+        {"A3C\tc\t-n\t1\t5\t7\tmany\n", "g.trace:1:16: GPUs needs a whole number from 0 to 65536, is 'many'"},
     };
     for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
         struct bh_jobs j BH_AUTO(bh_jobs_fini);

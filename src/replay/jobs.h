@@ -19,7 +19,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BH_JOBS_MAX = 1 << 21, BH_JOB_GPUS_MAX = 1 << 17, BH_JOB_TENANTS = 256 };
+enum {
+    BH_JOBS_MAX = 1 << 21,
+    BH_JOB_GPUS_MAX = 1 << 16,    /* of one job: what the scheduler takes as one */
+    BH_REPLAY_GPUS_MAX = 1 << 17, /* of the fleet they run on */
+    BH_JOB_TENANTS = 256
+};
 #define BH_JOB_TIME_MAX    ((uint64_t)1 << 36) /* seconds: two thousand years */
 #define BH_JOB_NO_DEADLINE UINT64_MAX
 

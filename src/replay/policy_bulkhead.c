@@ -5,12 +5,16 @@
  * Each tenant is a queue that deserves its share; what others leave it may borrow, and gives back. Between its own jobs
  * a tenant is taken to want the small ones first: priority goes by the GPU time that is left, in steps that double. A
  * deadline counts once it is close, within the tenant's share. Durations are known ahead, as they are to srtf. A trace says how many
- * GPUs a job needs and not how they must stand together: a job is a gang of single GPUs that may be anywhere. What is
+ * GPUs a job needs and not how they must stand together: a job is a gang of single GPUs that may be anywhere; with a
+ * policy and a fleet (estate.h), anywhere in its tenant's pools and apart from those it must not meet. What is
  * stopped keeps what it has done, so it comes back as a job of what is left.
  */
 #include "replay/policy_bulkhead.h"
 
 #include "core/sched/reserve.h"
+#include "replay/estate.h"
+
+#include <assert.h>
 
 enum {
     NODE_GPUS = 8,
@@ -19,6 +23,7 @@ enum {
     MIN_RUN_S = 600, /* a job that was started is left alone for a while: stopping costs */
     LOOK_AGAIN_S = 300,
 };
+static_assert((int)BH_JOB_GPUS_MAX <= (int)BH_MEMBERS_MAX, "a job of a trace is a gang of single GPUs");
 
 struct work {
     uint64_t id;              /* the scheduler's name of it now */
@@ -28,6 +33,7 @@ struct work {
 
 struct self {
     const struct bh_job *jobs;
+    const struct bh_estate *estate; /* or NULL */
     uint64_t restart_s;
     struct bh_sched *sched;
     struct bh_reserve *reserve;
@@ -38,6 +44,10 @@ struct self {
     BH_VEC(uint64_t) starts; /* when, ascending; from next_safe on their minimum run time is not over */
     size_t next_safe;
     uint32_t n_running;
+    uint64_t slack_s;          /* a deadline closer than this counts */
+    BH_VEC(uint64_t) critical; /* when deadlines become so: a heap, the next first */
+    uint64_t quiet_s;          /* nothing came of the last look: when to look again */
+    bool stirred;              /* something happened since */
 };
 
 /* These events are made here, and cannot be wrong. */
@@ -104,10 +114,19 @@ static void *new_(const struct bh_timeline_policy *policy, const struct bh_jobs 
     c.score = BH_SCORE_PACKING;
     s->jobs = jobs->at.at;
     s->restart_s = setup->restart_s;
+    s->slack_s = c.queues.slack_ms / 1000;
+    s->quiet_s = LOOK_AGAIN_S;
     s->sched = bh_sched_new(&c);
     s->reserve = bh_reserve_new(&reserve);
     s->at = bh_alloc(jobs->at.n + 1, sizeof(*s->at));
     bh_sched_set_veto(s->sched, bh_reserve_veto, s->reserve);
+    s->estate = setup->estate;
+    if (s->estate) {
+        bh_estate_lay(s->estate, s->sched);
+        for (size_t i = 0; i < jobs->tenants.n; i++)
+            s->queue_of[i] = s->estate->tenants.at[i].queue;
+        return s;
+    }
     lay_fleet(s, setup->gpus);
     number_queues(s, jobs);
     lay_queues(s, setup->gpus, weight, jobs->tenants.n);
@@ -122,11 +141,37 @@ static void free_(void *self)
     bh_vec_fini(&s->job_of);
     bh_vec_fini(&s->gone);
     bh_vec_fini(&s->starts);
+    bh_vec_fini(&s->critical);
     free(s->at);
     free(s);
 }
 
 /* ---- events ---- */
+
+static void critical_at(struct self *s, uint64_t at_s)
+{
+    (void)bh_vec_push(&s->critical);
+    size_t i = s->critical.n - 1;
+    for (; i && at_s < s->critical.at[(i - 1) / 2]; i = (i - 1) / 2)
+        s->critical.at[i] = s->critical.at[(i - 1) / 2];
+    s->critical.at[i] = at_s;
+}
+
+static void critical_pop(struct self *s)
+{
+    const uint64_t last = s->critical.at[--s->critical.n];
+    size_t i = 0;
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child + 1 < s->critical.n && s->critical.at[child + 1] < s->critical.at[child])
+            child++;
+        if (child >= s->critical.n || s->critical.at[child] >= last)
+            break;
+        s->critical.at[i] = s->critical.at[child];
+        i = child;
+    }
+    s->critical.at[i] = last;
+}
 
 static uint32_t doublings(uint64_t n)
 {
@@ -135,6 +180,8 @@ static uint32_t doublings(uint64_t n)
 
 static void submit(struct self *s, uint32_t job, uint64_t now_s)
 {
+    static const struct bh_request any = {
+        .form = BH_FORM_WHOLE, .n_gpus = 1, .gpu_milli = BH_GPU_MILLI, .apart = BH_APART_NOTHING};
     const struct bh_job *j = &s->jobs[job];
     *bh_vec_push(&s->job_of) = job;
     s->at[job].id = s->job_of.n;
@@ -152,15 +199,16 @@ static void submit(struct self *s, uint32_t job, uint64_t now_s)
         .priority = -(int32_t)doublings(s->at[job].left_s * j->gpus / 60),
         .runtime_ms = s->at[job].left_s * 1000,
         .min_run_ms = (uint64_t)MIN_RUN_S * 1000,
-        .roles = {{.request = {.form = BH_FORM_WHOLE,
-                               .n_gpus = 1,
-                               .gpu_milli = BH_GPU_MILLI,
-                               .apart = BH_APART_NOTHING},
+        .roles = {{.request = s->estate ? bh_estate_request(&s->estate->tenants.at[j->tenant]) : any,
                    .min = j->gpus,
                    .max = j->gpus}},
     };
     tell(s, &(struct bh_sched_event){
                 .kind = BH_SCHED_SUBMIT, .at_ms = now_s * 1000, .id = spec.id, .job = &spec});
+    const uint64_t needs = s->at[job].left_s + s->slack_s;
+    if (j->deadline_s != BH_JOB_NO_DEADLINE && j->deadline_s > now_s + needs)
+        critical_at(s, j->deadline_s - needs + 1);
+    s->stirred = true;
 }
 
 static void arrived(void *self, uint32_t job, uint64_t now_s)
@@ -175,6 +223,7 @@ static void ended(void *self, uint32_t job, uint64_t now_s)
     struct self *s = self;
     s->at[job].runs = false;
     s->n_running--;
+    s->stirred = true;
     tell(s, &(struct bh_sched_event){.kind = BH_SCHED_FINISH, .at_ms = now_s * 1000, .id = s->at[job].id});
 }
 
@@ -184,6 +233,7 @@ static void start(struct self *s, uint32_t job, uint64_t now_s)
 {
     s->at[job].runs = true;
     s->at[job].since_s = now_s;
+    s->stirred = true;
     *bh_vec_push(&s->starts) = now_s;
     s->n_running++;
 }
@@ -231,15 +281,24 @@ static void decide(void *self, uint64_t now_s, struct bh_moves *ret)
     }
 }
 
-/* While something waits: minimum run times end, past usage fades, deadlines come close. */
+/*
+ * While something waits: minimum run times end and deadlines come close, at times that are known. And past usage fades;
+ * what that will change shows by looking, each time after as long again as nothing came of it.
+ */
 static uint64_t wake(void *self, uint64_t now_s)
 {
     struct self *s = self;
-    uint64_t at = now_s + LOOK_AGAIN_S;
+    s->quiet_s = s->stirred ? LOOK_AGAIN_S : 2 * s->quiet_s;
+    s->stirred = false;
+    uint64_t at = now_s + s->quiet_s;
     while (s->next_safe < s->starts.n && s->starts.at[s->next_safe] + MIN_RUN_S <= now_s)
         s->next_safe++;
     if (s->next_safe < s->starts.n && s->starts.at[s->next_safe] + MIN_RUN_S < at)
         at = s->starts.at[s->next_safe] + MIN_RUN_S;
+    while (s->critical.n && s->critical.at[0] <= now_s)
+        critical_pop(s);
+    if (s->critical.n && s->critical.at[0] < at)
+        at = s->critical.at[0];
     return bh_sched_stats(s->sched).pending && s->n_running ? at : BH_NEVER_S;
 }
 

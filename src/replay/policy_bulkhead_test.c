@@ -76,6 +76,44 @@ TEST(a_large_job_is_not_starved)
     bh_timeline_result_fini(&r);
 }
 
+/* The largest job that is read runs, too. */
+TEST(a_job_of_the_largest_size)
+{
+    const struct bh_job at[] = {{0, BH_JOB_GPUS_MAX, 0, 5, BH_JOB_NO_DEADLINE},
+                                {1, 1, 0, 5, BH_JOB_NO_DEADLINE}};
+    struct bh_jobs jobs = jobs_of(at, 2, 2);
+    struct bh_timeline_result r = play(&jobs, BH_REPLAY_GPUS_MAX, 0);
+    CHECK_EQ(r.jobs, 2);
+    CHECK_EQ(r.too_large, 0);
+    bh_timeline_result_fini(&r);
+}
+
+/* Three jobs of five centuries each: nothing changes between their starts and ends, and nobody looks for it. */
+TEST(it_wakes_when_something_can_change)
+{
+    const uint64_t long_s = UINT64_C(286331153) * 60;
+    const struct bh_job at[] = {{0, 8, 0, long_s, long_s},
+                                {1, 8, long_s, long_s, long_s + 60},
+                                {0, 8, long_s, long_s, BH_JOB_NO_DEADLINE}};
+    struct bh_jobs jobs = jobs_of(at, 3, 2);
+    struct bh_timeline_result r = play(&jobs, 8, 0);
+    CHECK_EQ(r.jobs, 3);
+    CHECK(r.decides < 200);
+    bh_timeline_result_fini(&r);
+}
+
+/* b's deadline is of use only from an hour before it must start on; a's work, which is due later, goes on until then. */
+TEST(a_deadline_is_seen_when_it_comes_close)
+{
+    const uint64_t far = UINT64_C(40) * 86400;
+    const struct bh_job at[] = {{0, 8, 0, far, BH_JOB_NO_DEADLINE}, {1, 4, 10, 1000, far / 2}};
+    struct bh_jobs jobs = jobs_of(at, 2, 2);
+    struct bh_timeline_result r = play(&jobs, 8, 0);
+    CHECK_EQ(r.jobs, 2);
+    CHECK_EQ(r.missed, 0);
+    bh_timeline_result_fini(&r);
+}
+
 TEST(traces_run_to_their_end_and_the_same_each_time)
 {
     static const char *const shapes[] = {"chronus,jobs=300", "gavel,jobs=300,tenants=4"};

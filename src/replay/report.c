@@ -2,6 +2,7 @@
 #include "replay/report.h"
 
 #include "base/json.h"
+#include "replay/estate.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -294,9 +295,42 @@ static void say_jobs(struct bh_buf *out, const struct bh_jobs *jobs, const struc
     if (jobs->n_without_gpu)
         bh_buf_printf(out, "%zu more ask for no GPU and are left out\n", jobs->n_without_gpu);
     if (r->too_large)
-        bh_buf_printf(out, "%" PRIu32 " of them ask for more GPUs than there are and are left out\n",
-                      r->too_large);
+        bh_buf_printf(out, "%" PRIu32 " of them ask for more GPUs than %s and are left out\n", r->too_large,
+                      setup->estate ? "their tenant could ever have" : "there are");
+    if (setup->estate && setup->estate->left_out)
+        bh_buf_printf(out, "%" PRIu32 " GPUs of the fleet are in no tenant's pool\n",
+                      setup->estate->left_out);
     bh_buf_str(out, "\n");
+}
+
+/* Who had how much and waited how long, tenant by tenant. */
+static void say_tenants(struct bh_buf *out, const struct bh_estate *estate, const bh_jobs_runs *runs)
+{
+    static const char *const heads[] = {"TENANT", "POLICY", "PROMISED", "MAY USE", "LARGEST JOB",
+                                        "JOBS",   "SHARE",  "FAIR",     "SHORT",   "MEAN WAIT"};
+    struct grid g;
+    char a[CELL_BYTES];
+    bh_buf_str(out, "\n");
+    grid_init(&g, BH_COUNT_OF(heads), heads);
+    for (size_t i = 0; i < estate->tenants.n; i++) {
+        const struct bh_estate_tenant *tenant = &estate->tenants.at[i];
+        for (size_t k = 0; k < runs->n; k++) {
+            const struct bh_timeline_result *r = &runs->at[k].result;
+            const struct bh_tenant_result *t = &r->tenant[i];
+            const double all = (double)r->window_s * estate->gpus;
+            cell(&g, "%.40s", tenant->name);
+            cell(&g, "%s", runs->at[k].policy->name);
+            cell(&g, "%g", (double)tenant->promised_milli / BH_GPU_MILLI);
+            cell(&g, "%s", grouped(tenant->gpus, a));
+            cell(&g, "%s", grouped(tenant->most, a));
+            cell(&g, "%s", grouped(t->jobs, a));
+            cell(&g, "%.1f %%", all > 0 ? 100 * (double)t->used_gpu_s / all : 0);
+            cell(&g, "%.1f %%", all > 0 ? 100 * (double)t->fair_gpu_s / all : 0);
+            cell(&g, "%.0f %%", short_percent(t));
+            cell(&g, "%s", span(t->jobs ? t->wait_s / t->jobs : 0, a));
+        }
+    }
+    grid_write(&g, out);
 }
 
 void bh_report_jobs_text(struct bh_buf *out, const struct bh_jobs *jobs,
@@ -331,6 +365,15 @@ void bh_report_jobs_text(struct bh_buf *out, const struct bh_jobs *jobs,
         cell(&g, "%s", span(r->makespan_s, a));
     }
     grid_write(&g, out);
+    if (setup->estate)
+        say_tenants(out, setup->estate, runs);
+}
+
+static void estate_members(struct bh_json *j, const struct bh_estate_tenant *t)
+{
+    bh_json_key_fixed(j, "promised_gpus", t->promised_milli, 3);
+    bh_json_key_u64(j, "usable_gpus", t->gpus);
+    bh_json_key_u64(j, "largest_job", t->most);
 }
 
 static void tenant_members(struct bh_json *j, const char *name, const struct bh_tenant_result *t)
@@ -384,7 +427,7 @@ void bh_report_jobs_json(struct bh_buf *out, const struct bh_jobs *jobs,
     bh_json_key_u64(&j, "jobs", jobs->at.n);
     bh_json_key_u64(&j, "without_gpu", jobs->n_without_gpu);
     bh_json_key_u64(&j, "restart_s", setup->restart_s);
-    bh_json_key_str(&j, "shares", setup->shares_by_demand ? "demand" : "equal");
+    bh_json_key_str(&j, "shares", setup->estate ? "policy" : setup->shares_by_demand ? "demand" : "equal");
     bh_json_key(&j, "runs");
     bh_json_open(&j, '[');
     for (size_t i = 0; i < runs->n; i++) {
@@ -396,6 +439,8 @@ void bh_report_jobs_json(struct bh_buf *out, const struct bh_jobs *jobs,
         for (size_t t = 0; t < r->n_tenants; t++) {
             bh_json_open_flat(&j, '{');
             tenant_members(&j, jobs->tenants.at[t], &r->tenant[t]);
+            if (setup->estate)
+                estate_members(&j, &setup->estate->tenants.at[t]);
             bh_json_close(&j, '}');
         }
         bh_json_close(&j, ']');

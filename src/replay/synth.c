@@ -43,7 +43,7 @@ static const struct word {
     {"spec", OF_OPENB, 0, PERCENT, offsetof(struct bh_synth, spec)},
     {"jobs", OF_JOBS, 2, BH_JOBS_MAX, offsetof(struct bh_synth, jobs)},
     {"tenants", OF_JOBS, 1, BH_JOB_TENANTS, offsetof(struct bh_synth, tenants)},
-    {"gpus", OF_JOBS, 1, BH_JOB_GPUS_MAX, offsetof(struct bh_synth, gpus)},
+    {"gpus", OF_JOBS, 1, BH_REPLAY_GPUS_MAX, offsetof(struct bh_synth, gpus)},
     {"load", OF_JOBS, 1, 1000, offsetof(struct bh_synth, load)},
 };
 

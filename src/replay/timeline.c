@@ -2,6 +2,7 @@
 #include "replay/timeline.h"
 
 #include "replay/clock.h"
+#include "replay/estate.h"
 #include "replay/policy_bulkhead.h"
 
 #include <inttypes.h>
@@ -30,7 +31,7 @@ struct run {
     BH_VEC(uint64_t) decide_ns;
     uint64_t now_s, first_s, last_arrival_s;
     uint32_t next_arrival, used_gpus, n_waits;
-    uint64_t *weight, *wanted, *used, *fair_milli; /* for each tenant */
+    uint64_t *weight, *wanted, *used, *fair_milli, *may_have; /* for each tenant */
     bool shares_stale;
 };
 
@@ -146,6 +147,17 @@ static void add_to_buckets(struct run *r, uint64_t from_s, uint64_t to_s)
     }
 }
 
+/* What would be fair now; nobody gets what its quota or its pools do not allow. */
+static void divide(struct run *r)
+{
+    const struct bh_estate *estate = r->setup->estate;
+    for (size_t i = 0; i < r->result->n_tenants; i++) {
+        const uint64_t most = estate ? estate->tenants.at[i].most : r->setup->gpus;
+        r->may_have[i] = r->wanted[i] < most ? r->wanted[i] : most;
+    }
+    bh_fair_shares(r->setup->gpus, r->weight, r->may_have, r->result->n_tenants, r->fair_milli);
+}
+
 /* What was true since now_s stays true until to_s: add it up, as far as jobs still arrive. */
 static void pass_time(struct run *r, uint64_t to_s)
 {
@@ -153,7 +165,7 @@ static void pass_time(struct run *r, uint64_t to_s)
     if (until > r->now_s) {
         const uint64_t dt = until - r->now_s;
         if (r->shares_stale)
-            bh_fair_shares(r->setup->gpus, r->weight, r->wanted, r->result->n_tenants, r->fair_milli);
+            divide(r);
         r->shares_stale = false;
         for (size_t i = 0; i < r->result->n_tenants; i++) {
             struct bh_tenant_result *t = &r->result->tenant[i];
@@ -308,16 +320,18 @@ static int play(struct run *r, struct bh_err *err)
 static void begin(struct run *r)
 {
     struct bh_timeline_result *x = r->result;
+    const struct bh_estate *estate = r->setup->estate;
     const size_t n = r->jobs->at.n, tenants = r->jobs->tenants.n;
     *x = (struct bh_timeline_result){.n_tenants = tenants, .digest = FNV_START};
     x->tenant = bh_alloc(tenants + 1, sizeof(*x->tenant));
     x->used = bh_alloc(tenants * BH_TIMELINE_BUCKETS + 1, sizeof(*x->used));
     x->waits = bh_alloc(n + 1, sizeof(*x->waits));
     r->at = bh_alloc(n + 1, sizeof(*r->at));
-    r->weight = bh_alloc(4 * tenants + 1, sizeof(*r->weight));
+    r->weight = bh_alloc(5 * tenants + 1, sizeof(*r->weight));
     r->wanted = r->weight + tenants;
     r->used = r->wanted + tenants;
     r->fair_milli = r->used + tenants;
+    r->may_have = r->fair_milli + tenants;
     r->first_s = r->now_s = r->jobs->at.at[0].submit_s;
     r->last_arrival_s = r->jobs->at.at[n - 1].submit_s;
     x->window_s = r->last_arrival_s - r->first_s;
@@ -328,7 +342,7 @@ static void begin(struct run *r)
         if (r->setup->shares_by_demand &&
             __builtin_add_overflow(r->weight[j->tenant], j->gpus * j->duration_s, &r->weight[j->tenant]))
             r->weight[j->tenant] = UINT64_MAX;
-        if (j->gpus > r->setup->gpus) {
+        if (j->gpus > (estate ? estate->tenants.at[j->tenant].most : r->setup->gpus)) {
             r->at[i].where = TOO_LARGE;
             x->too_large++;
             continue;
@@ -338,7 +352,7 @@ static void begin(struct run *r)
         t->deadlines += j->deadline_s != BH_JOB_NO_DEADLINE;
     }
     for (size_t i = 0; i < tenants && !r->setup->shares_by_demand; i++)
-        r->weight[i] = 1;
+        r->weight[i] = estate ? estate->tenants.at[i].weight : 1;
 }
 
 static void sum_up(struct run *r)

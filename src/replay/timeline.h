@@ -20,10 +20,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct bh_estate;
 struct bh_timeline_setup {
     uint32_t gpus;
     uint64_t restart_s;    /* added to what is left of a job each time it goes on after a stop */
     bool shares_by_demand; /* a tenant's share: by the GPU time it asks for in the trace; else all alike */
+    const struct bh_estate
+        *estate; /* NULL: one pool. Else the jobs' tenants are its own, and its quotas the shares */
 };
 
 typedef BH_VEC(uint32_t) bh_job_ids;
@@ -63,7 +66,7 @@ struct bh_tenant_result {
 };
 
 struct bh_timeline_result {
-    uint32_t jobs, too_large; /* run; asking for more GPUs than there are: left out */
+    uint32_t jobs, too_large; /* run; asking for more GPUs than it could ever have: left out */
     uint32_t deadlines, missed;
     uint64_t wait_mean_s, wait_p50_s, wait_p99_s, wait_max_s; /* all the time it was there and did not run */
     uint64_t window_s;                                        /* first to last arrival */

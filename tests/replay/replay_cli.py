@@ -98,6 +98,57 @@ def test_jobs_over_time():
     same([line.split()[0] for line in r.out.splitlines()[3:]], list(TIMED))
 
 
+def example(name):
+    return str(pathlib.Path(sys.argv[2]).resolve() / 'examples' / name)
+
+
+def test_a_policy_and_a_fleet():
+    ground = ['--policy-file', example('classes.yaml'), '--fleet', example('classes-fleet.yaml')]
+    trace = ['--synth', 'chronus,jobs=300,tenants=6,load=60']
+    doc = as_json(*ground, *trace)
+    same([r['policy'] for r in doc['runs']], list(TIMED))
+    same(doc['shares'], 'policy')
+    for r in doc['runs']:
+        tenants = {t['tenant']: t for t in r['tenants']}
+        same(set(tenants), {'frontier', 'acme', 'globex', 'initech', 'lab', 'nightly'})
+        same((tenants['frontier']['promised_gpus'], tenants['frontier']['largest_job']), (16, 16))
+        same((tenants['lab']['usable_gpus'], tenants['lab']['largest_job']), (4, 4))
+        same(r['jobs'] + r['too_large'], 300)
+        same(sum(t['jobs'] for t in r['tenants']), r['jobs'])
+    ours = doc['runs'][-1]
+    same(as_json(*ground, *trace, '-p', 'bulkhead')['runs'][0]['digest'], ours['digest'])
+    # A hard partition never has more than it was promised, whatever waits and whatever is idle.
+    def hours(r):
+        return sum(t['used_gpu_h'] for t in r['tenants']) / (r['utilisation_pct'] / 100 * doc['gpus'])
+    hard = ('acme', 'globex', 'initech')
+    for t in ours['tenants']:
+        assert t['tenant'] not in hard or t['used_gpu_h'] <= 2 * hours(ours) * 1.01, t
+    assert any(t['used_gpu_h'] > 2 * hours(r) * 1.01 for r in doc['runs'][:4] for t in r['tenants'] if t['tenant'] in hard)
+    r = replay(*ground, *trace, '-p', 'bulkhead')
+    has(r.err, 'tenants of the trace are not in the policy')
+    rows = [line.split() for line in r.out.splitlines()]
+    same([row[:2] for row in rows if row and row[0] in ('frontier', 'lab')], [['frontier', 'bulkhead'], ['lab', 'bulkhead']])
+    has(r.out, 'MEAN WAIT')
+
+
+def test_a_policy_and_a_fleet_that_are_wrong():
+    policy, fleet = example('classes.yaml'), example('classes-fleet.yaml')
+    write('j.csv', JOBS)
+    write('bad.yaml', 'bulkhead: 1\ntenants:\n  - {name: a, qouta: {}}\n')
+    for args, words in ((['--policy-file', policy], '--policy-file and --fleet go together'),
+                        (['--fleet', fleet], '--policy-file and --fleet go together'),
+                        (['--policy-file', policy, '--fleet', fleet, '-g', '8'], '--gpus is not for a policy and a fleet'),
+                        (['--policy-file', 'bad.yaml', '--fleet', fleet], 'bad.yaml:3:'),
+                        (['--policy-file', fleet, '--fleet', fleet], 'a second fleet file'),
+                        (['--policy-file', example('slurm'), '--fleet', fleet], 'is no policy file')):
+        r = run('replay', *args, 'j.csv')
+        same((r.rc, r.out), (2, ''), repr((args, r)))
+        has(r.err, words)
+    r = run('replay', '--synth', 'openb,nodes=5', '--policy-file', policy, '--fleet', fleet)
+    same((r.rc, r.out), (2, ''), repr(r))
+    has(r.err, '--policy-file is not for placing pods')
+
+
 def test_charts_are_drawings():
     for args, names in ((['--synth', OPENB, '-p', 'fgd,random', '-s', '1,2'], ['allocation.svg', 'fragments.svg']),
                         (['--synth', 'gavel,jobs=200', '-p', 'fifo,las'], ['shares-fifo.svg', 'shares-las.svg', 'waits.svg'])):

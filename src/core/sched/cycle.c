@@ -24,7 +24,7 @@ void bh_decision_place(struct bh_sched *s, struct bh_decision *d, const struct b
     d->n_places++;
 }
 
-static struct bh_place place_of(const struct bh_sched *s, uint32_t hold)
+struct bh_place bh_hold_place(const struct bh_sched *s, uint32_t hold)
 {
     const struct bh_hold *h = &s->shelf.holds.at[hold];
     return (struct bh_place){{.node = h->node, .gpus = h->gpus, .mig_start = h->mig_start},
@@ -60,7 +60,7 @@ static void say_start(struct bh_sched *s, uint32_t job, enum bh_decision_kind ki
     d->other = other;
     for (uint32_t role = 0; role < bh_shape_of(s, g)->n_roles; role++) {
         for (uint32_t h = g->first_hold; h != BH_NONE; h = s->owners.at[h].next) {
-            const struct bh_place place = place_of(s, h);
+            const struct bh_place place = bh_hold_place(s, h);
             if (place.role == role)
                 bh_decision_place(s, d, &place);
         }
@@ -89,6 +89,7 @@ void bh_cycle_start(struct bh_sched *s, uint32_t line)
     const uint64_t other = rival == BH_NONE ? 0 : s->gangs.at[s->lines.at[rival].heap.at[0]].id;
 
     bh_line_leave(s, job);
+    bh_gang_stays_no_more(s, job);
     g->first_hold = BH_NONE; /* what stayed behind of a parked one is part of its places again */
     g->n_holds = 0;
     g->band = band;
@@ -119,7 +120,7 @@ static void start_bound(struct bh_sched *s)
         }
         const enum bh_decision_kind kind = g->parked ? BH_DECIDE_RESUME : BH_DECIDE_START;
         g->parked = 0;
-        g->since_ms = s->now_ms;
+        bh_run_since(s, job, s->now_ms);
         s->stats.bound--;
         begin(s, job);
         say_start(s, job, kind, BH_TURN_SAME, 0);
@@ -135,26 +136,34 @@ static void stick(struct bh_line *l, enum bh_stuck stuck, uint64_t at)
     l->at = at;
 }
 
+struct bh_resources bh_placed_amount(const struct bh_sched *s, const struct bh_shape *shape)
+{
+    struct bh_resources a = {{0}};
+    for (size_t i = 0; i < s->try_places.n; i++) {
+        const struct bh_place *p = &s->try_places.at[i];
+        const struct bh_resources one = bh_class_amount(s, shape->roles[p->role].class_, p->spot.node);
+        bh_resources_add(&a, &one, 1);
+    }
+    return a;
+}
+
 /* What it would really cost, where it was placed. */
 struct bh_charge bh_placed_charge(const struct bh_sched *s, const struct bh_line *l)
 {
     const struct bh_shape *shape = &s->shapes.at[l->shape];
-    struct bh_charge c = {
-        .queue = l->queue, .firm = shape->firm, .band = (enum bh_priority)l->band, .started_ms = s->now_ms};
-    for (size_t i = 0; i < s->try_places.n; i++) {
-        const struct bh_place *p = &s->try_places.at[i];
-        const struct bh_amount one = bh_class_amount(s, shape->roles[p->role].class_, p->spot.node);
-        bh_amount_add(&c.amount, &one, 1);
-    }
-    return c;
+    const struct bh_resources all = bh_placed_amount(s, shape);
+    return (struct bh_charge){.queue = l->queue,
+                              .firm = shape->firm,
+                              .band = (enum bh_priority)l->band,
+                              .started_ms = s->now_ms,
+                              .amount = bh_beside_stays(&s->gangs.at[l->heap.at[0]], &all)};
 }
 
-/* Places are taken below a mark. May it have them? */
-static bool may_keep(struct bh_sched *s, struct bh_line *l)
+/* Places are taken below a mark, and so much was asked for before. May it have them? */
+static bool may_keep(struct bh_sched *s, struct bh_line *l, const struct bh_resources *asked)
 {
     const struct bh_charge c = bh_placed_charge(s, l);
-    if (memcmp(&c.amount, &s->shapes.at[l->shape].least, sizeof(c.amount)) != 0 &&
-        !bh_queue_may_start(&s->queues, &c, &l->why)) {
+    if (memcmp(&c.amount, asked, sizeof(c.amount)) != 0 && !bh_queue_may_start(&s->queues, &c, &l->why)) {
         stick(l, BH_STUCK_QUOTA, s->clock);
         return false;
     }
@@ -171,11 +180,12 @@ static void try_line(struct bh_sched *s, uint32_t line)
     struct bh_line *l = &s->lines.at[line];
     struct bh_shape *shape = &s->shapes.at[l->shape];
     const struct bh_gang *g = &s->gangs.at[l->heap.at[0]];
+    const struct bh_resources asks = bh_shape_asks(s, shape);
     const struct bh_charge c = {.queue = l->queue,
                                 .firm = shape->firm,
                                 .band = (enum bh_priority)l->band,
                                 .started_ms = s->now_ms,
-                                .amount = shape->least};
+                                .amount = bh_beside_stays(g, &asks)};
     if (!bh_queue_may_start(&s->queues, &c, &l->why)) {
         const bool total =
             l->why.why == BH_QUEUE_TOTAL && !g->parked; /* no room, for any line of the shape */
@@ -186,7 +196,7 @@ static void try_line(struct bh_sched *s, uint32_t line)
     }
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
     const bool placed = g->parked ? bh_gang_unpark(s, g) : bh_gang_place(s, shape);
-    if (placed && may_keep(s, l)) {
+    if (placed && may_keep(s, l, &c.amount)) {
         bh_shelf_commit(&s->shelf, mark);
         bh_cycle_start(s, line);
         return;
@@ -265,7 +275,7 @@ static void reclaim_pending(struct bh_sched *s)
     bh_sched_step(s, s->queues.at.n / 8 + 1);
     while (s->rooms.at[BH_QUEUE_ROOT].best != BH_NONE && bh_sched_step(s, 1)) {
         const uint32_t line = s->rooms.at[BH_QUEUE_ROOT].best, queue = s->lines.at[line].queue;
-        if (!starts_without(s, line) && !bh_reclaim(s, line)) {
+        if (!starts_without(s, line) && !bh_move(s, line) && !bh_reclaim(s, line)) {
             s->lines.at[line].tried_at = s->round;
             if (++tries % LOOK_AGAIN == 0)
                 bh_reclaim_prepare(s);
@@ -316,7 +326,7 @@ static bool drop_lost_extra(struct bh_sched *s, uint32_t job)
     for (uint32_t h = g->first_hold; h != BH_NONE; h = s->owners.at[h].next) {
         if (!s->owners.at[h].extra || !bh_hold_lost(s, h))
             continue;
-        const struct bh_place place = place_of(s, h);
+        const struct bh_place place = bh_hold_place(s, h);
         struct bh_decision *d = bh_decision_add(s, BH_DECIDE_EVICT, job);
         d->rung = BH_RUNG_NARROW;
         d->why = BH_FOR_BROKEN;
@@ -348,17 +358,41 @@ static bool room_is_clear(const struct bh_sched *s)
     return true;
 }
 
+/* Places of another model, or with more memory, are paid for like those of a start; so they are asked for alike. */
+static bool may_repair(struct bh_sched *s, const struct bh_gang *g)
+{
+    const struct bh_shape *shape = bh_shape_of(s, g);
+    struct bh_charge c = bh_gang_charge(s, g, false);
+    struct bh_resources lost = {{0}};
+    struct bh_queue_reason why;
+    memset(&c.amount, 0, sizeof(c.amount));
+    for (size_t i = 0; i < s->try_places.n; i++) {
+        const struct bh_place *p = &s->try_places.at[i];
+        const struct bh_hold *h = &s->shelf.holds.at[s->unit_holds.at[i]];
+        const struct bh_resources now = bh_class_amount(s, shape->roles[p->role].class_, p->spot.node),
+                                  was = bh_class_amount(s, h->class_, h->node);
+        bh_resources_add(&c.amount, &now, 1);
+        bh_resources_add(&lost, &was, 1);
+    }
+    bh_resources_less(&c.amount, &lost);
+    return bh_queue_may_start(&s->queues, &c, &why) &&
+           (!s->veto ||
+            s->veto(s->veto_context, s, g, s->try_places.at, (uint32_t)s->try_places.n, s->now_ms));
+}
+
 static bool repair(struct bh_sched *s, uint32_t job)
 {
     struct bh_gang *g = bh_gang_at(s, job);
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
-    if (!bh_gang_repair(s, g) || !room_is_clear(s)) {
+    if (!bh_gang_repair(s, g) || !room_is_clear(s) || !may_repair(s, g)) {
         bh_shelf_rollback(&s->shelf, mark);
         return false;
     }
     bh_shelf_commit(&s->shelf, mark);
     struct bh_charge old = bh_gang_charge(s, g, false);
     struct bh_decision *d = g->state == BH_GANG_RUNS ? bh_decision_add(s, BH_DECIDE_MOVE, job) : NULL;
+    if (d)
+        d->why = BH_FOR_BROKEN;
     for (size_t i = 0; i < s->unit_holds.n; i++)
         bh_gang_drop(s, job, s->unit_holds.at[i]);
     for (size_t i = 0; i < s->try_places.n; i++) {
@@ -407,15 +441,25 @@ static uint32_t extras_of(const struct bh_sched *s, const struct bh_gang *g, uin
     return n;
 }
 
-static bool grow_role(struct bh_sched *s, uint32_t job, uint32_t role)
+/* By how much all of them may grow in this cycle. */
+struct growth {
+    uint32_t left;
+    bool cut; /* somebody would have grown further */
+};
+
+static bool grow_role(struct bh_sched *s, uint32_t job, uint32_t role, struct growth *growth)
 {
     const struct bh_gang *g = bh_gang_at(s, job);
     const struct bh_gang_role *r = &bh_shape_of(s, g)->roles[role];
     struct bh_charge c = {.queue = g->queue, .band = (enum bh_priority)g->band, .started_ms = s->now_ms};
     struct bh_queue_reason why;
-    if (r->min + extras_of(s, g, role) >= r->max)
+    const uint32_t more = r->slice ? r->slice : 1;
+    if (r->min + extras_of(s, g, role) + more > r->max) /* of a slice some may have been given up */
         return false;
-    bh_amount_add(&c.amount, &r->one, r->slice ? r->slice : 1);
+    growth->cut |= more > growth->left;
+    if (more > growth->left)
+        return false;
+    bh_resources_add(&c.amount, &r->one, more);
     if (!bh_queue_may_start(&s->queues, &c, &why))
         return false;
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
@@ -427,8 +471,8 @@ static bool grow_role(struct bh_sched *s, uint32_t job, uint32_t role)
     }
     memset(&c.amount, 0, sizeof(c.amount));
     for (size_t i = 0; i < s->try_places.n; i++) {
-        const struct bh_amount one = bh_class_amount(s, r->class_, s->try_places.at[i].spot.node);
-        bh_amount_add(&c.amount, &one, 1);
+        const struct bh_resources one = bh_class_amount(s, r->class_, s->try_places.at[i].spot.node);
+        bh_resources_add(&c.amount, &one, 1);
     }
     if (!bh_queue_may_start(&s->queues, &c, &why)) {
         bh_shelf_rollback(&s->shelf, mark);
@@ -440,6 +484,7 @@ static bool grow_role(struct bh_sched *s, uint32_t job, uint32_t role)
         bh_gang_add(s, job, &s->try_places.at[i], s->try_holds.at[i], true);
         bh_decision_place(s, d, &s->try_places.at[i]);
     }
+    growth->left -= more;
     return true;
 }
 
@@ -457,9 +502,10 @@ static void list_elastic(struct bh_sched *s)
     s->elastic.n = kept;
 }
 
-/* One more for each in turn, as long as anybody grows. */
-static void grow_elastic(struct bh_sched *s)
+/* One more for each in turn, as long as anybody grows. True: there is more to do in the next cycle. */
+static bool grow_elastic(struct bh_sched *s)
 {
+    struct growth growth = {.left = BH_GROW_MAX};
     for (bool grew = true; grew;) {
         grew = false;
         for (size_t i = 0; i < s->elastic.n; i++) {
@@ -470,11 +516,12 @@ static void grow_elastic(struct bh_sched *s)
                 continue;
             for (uint32_t role = 0; role < shape->n_roles; role++) {
                 if (!bh_sched_step(s, 1))
-                    return;
-                grew |= grow_role(s, job, role);
+                    return true;
+                grew |= grow_role(s, job, role, &growth);
             }
         }
     }
+    return growth.cut;
 }
 
 /* ---- all of it ---- */
@@ -515,10 +562,9 @@ void bh_cycle(struct bh_sched *s)
     bh_queues_refresh(&s->queues, s->now_ms);
     start_bound(s);
     mend_broken(s);
+    bh_move_drained(s);
     place_pending(s);
     reclaim_pending(s);
-    if (s->steps_left)
-        grow_elastic(s);
-    s->stats.more = !s->steps_left;
+    s->stats.more = !s->steps_left || grow_elastic(s);
     sum_up(s);
 }

@@ -86,7 +86,7 @@ bool bh_line_ready(struct bh_sched *s, struct bh_line *l)
         return false;
     if (s->reclaiming)
         return (l->stuck == BH_STUCK_ROOM || l->stuck == BH_STUCK_QUOTA) && l->parked == BH_NONE &&
-               l->tried_at != s->round && bh_reclaim_hopeful(s, l);
+               l->tried_at != s->round && (bh_reclaim_hopeful(s, l) || bh_move_hopeful(s, l));
     if (bh_line_stuck(s, l))
         return false;
     l->stuck = BH_STUCK_NOT;

@@ -139,4 +139,172 @@ TEST(the_key_that_decided_is_said)
     bh_sched_free(s);
 }
 
+static void add_by_priority(struct bh_sched *s, uint32_t id, uint64_t deserved)
+{
+    struct bh_queue_config c;
+    bh_queue_config_init(&c);
+    c.model = BH_QUOTA_PRIORITY;
+    c.deserved.at[BH_RES_GPU] = deserved * GPU;
+    say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = id, .queue = &c});
+}
+
+/* A deadline puts work before that of other queues, as long as its own queue stays within what is its own. */
+TEST(a_deadline_takes_nothing_from_others)
+{
+    struct bh_sched_config config = plain_config();
+    config.queues.slack_ms = 1000;
+    for (uint32_t within = 0; within < 2; within++) {
+        struct bh_sched *s = bh_sched_new(&config);
+        add_fleet(s, 1, 4);
+        add_by_priority(s, 1, 2);
+        add_by_priority(s, 2, 2);
+        submit(s, job_of(1, 2, 1, within ? 1 : 2)); /* half of what the second deserves, or all of it */
+        submit(s, job_of(2, 1, 1, 1));
+        cycle(s, 1);
+        CHECK_EQ(bh_sched_stats(s).runs, 2);
+        struct bh_gang_spec late = job_of(3, 2, 1, 1);
+        late.runtime_ms = 100;
+        late.deadline_ms = 500; /* critical now */
+        submit(s, late);
+        submit(s, job_of(4, 1, 1, 1));
+        cycle(s, 2);
+        CHECK_EQ(s->decisions.at[0].kind, BH_DECIDE_START);
+        CHECK_EQ(s->decisions.at[0].job, within ? 3 : 4);
+        CHECK_EQ(s->decisions.at[0].key, within ? BH_TURN_DEADLINE : BH_TURN_ENTITLED);
+        bh_sched_free(s);
+    }
+}
+
+/* Nor does one that is past evict anybody who is within his own. */
+TEST(a_deadline_evicts_nobody_within_his_own)
+{
+    struct bh_sched_config config = plain_config();
+    config.queues.slack_ms = 1000;
+    struct bh_sched *s = bh_sched_new(&config);
+    add_fleet(s, 1, 4);
+    add_by_priority(s, 1, 2);
+    add_by_priority(s, 2, 2);
+    for (uint64_t id = 1; id <= 4; id++)
+        submit(s, job_of(id, 1 + (uint32_t)(id > 2), 1, 1));
+    cycle(s, 1);
+    CHECK_EQ(bh_sched_stats(s).runs, 4);
+    struct bh_gang_spec late = job_of(5, 2, 1, 1);
+    late.deadline_ms = 10;
+    submit(s, late);
+    CHECK_EQ(cycle(s, 2000), 0);
+    CHECK_EQ(state_of(s, 5), BH_GANG_PENDING);
+    bh_sched_free(s);
+}
+
+/* Two nodes of two models that are counted apart; of the second the queue may have so many GPUs. */
+static struct bh_sched *two_models(uint64_t limit)
+{
+    struct bh_sched_config config = plain_config();
+    struct bh_queue_config c;
+    config.model_class[0] = 0;
+    config.model_class[1] = 1;
+    struct bh_sched *s = bh_sched_new(&config);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct bh_node_spec spec = node_of(i, 8, BH_NONE);
+        spec.model = i;
+        add_model(s, i, NULL);
+        say(s, (struct bh_sched_event){.kind = BH_SCHED_NODE, .id = i, .node = &spec});
+    }
+    bh_queue_config_init(&c);
+    c.deserved.at[BH_RES_GPU] = 16 * GPU;
+    c.limit.at[BH_RES_MODEL0 + 1] = limit * GPU;
+    say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+    submit(s, job_of(1, 1, 2, 4));
+    cycle(s, 1);
+    return s;
+}
+
+TEST(a_repair_keeps_to_the_limits)
+{
+    for (uint64_t limit = 7; limit <= 8; limit++) {
+        struct bh_sched *s = two_models(limit);
+        CHECK_EQ(node_of_job(s, 1), 0);
+        health(s, 0, BH_NONE, BH_HEALTH_FAILED, 2);
+        cycle(s, 2);
+        CHECK_EQ(told_of(s, BH_DECIDE_MOVE, 1), limit == 8);
+        CHECK_EQ(s->queues.at.at[1].used.at[BH_RES_MODEL0 + 1], limit == 8 ? 8 * GPU : 0);
+        CHECK(sched_is_sound(s));
+        cycle(s, 2 + s->config.grace_ms);
+        CHECK_EQ(told_of(s, BH_DECIDE_EVICT, 1), limit != 8);
+        bh_sched_free(s);
+    }
+}
+
+/* A limit that was lowered meanwhile is not in the way of a place that costs the same. */
+TEST(a_repair_for_the_same_is_not_asked_about)
+{
+    struct bh_sched *s = nodes(2);
+    struct bh_queue_config c;
+    submit(s, job_of(1, 1, 1, 8));
+    cycle(s, 1);
+    bh_queue_config_init(&c);
+    c.limit.at[BH_RES_GPU] = 4 * GPU;
+    say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+    health(s, node_of_job(s, 1), BH_NONE, BH_HEALTH_FAILED, 2);
+    cycle(s, 2);
+    CHECK_EQ(told_of(s, BH_DECIDE_MOVE, 1), 1);
+    bh_sched_free(s);
+}
+
+static bool never(void *asked, const struct bh_sched *s, const struct bh_gang *g,
+                  const struct bh_place *places, uint32_t n, uint64_t now_ms)
+{
+    (void)s, (void)places, (void)now_ms;
+    *(uint64_t *)asked = g->id * 100 + n;
+    return false;
+}
+
+TEST(a_repair_takes_nothing_that_is_kept_for_others)
+{
+    struct bh_sched *s = nodes(3);
+    uint64_t asked = 0;
+    submit(s, job_of(1, 1, 2, 8));
+    cycle(s, 1);
+    bh_sched_set_veto(s, never, &asked);
+    health(s, node_of_job(s, 1), BH_NONE, BH_HEALTH_FAILED, 2);
+    cycle(s, 2);
+    CHECK_EQ(asked, 101); /* job 1, one place */
+    CHECK_EQ(told_of(s, BH_DECIDE_MOVE, 0), 0);
+    CHECK_EQ(bh_sched_job(s, 1)->broken_ms, 2);
+    bh_sched_set_veto(s, NULL, NULL);
+    cycle(s, 3);
+    CHECK_EQ(told_of(s, BH_DECIDE_MOVE, 1), 1);
+    CHECK(sched_is_sound(s));
+    bh_sched_free(s);
+}
+
+/* Of a slice that grew one member is lost: the rest stays, and no other slice fits below the maximum any more. */
+TEST(a_gang_in_slices_never_has_more_than_its_most)
+{
+    struct bh_sched *s = plain_sched();
+    add_model(s, 0, NULL);
+    add_domain(s, 0, BH_LEVEL_LINK, BH_NONE);
+    for (uint32_t i = 0; i < 4; i++)
+        add_node(s, i, 2, 0);
+    add_queue(s, 1, 0, 0, 8);
+    struct bh_gang_spec j = job_of(1, 1, 2, 1);
+    j.roles[0].max = 4;
+    j.roles[0].slice = 2;
+    j.roles[0].slice_level = BH_LEVEL_LINK;
+    submit(s, j);
+    cycle(s, 1);
+    CHECK_EQ(bh_sched_job(s, 1)->n_holds, 4);
+    uint32_t h = bh_sched_job(s, 1)->first_hold;
+    while (!s->owners.at[h].extra)
+        h = s->owners.at[h].next;
+    health(s, s->shelf.holds.at[h].node, (uint32_t)__builtin_ctz(s->shelf.holds.at[h].gpus), BH_HEALTH_FAILED,
+           2);
+    for (uint64_t now = 2; now < 5; now++) {
+        cycle(s, now);
+        CHECK(bh_sched_job(s, 1)->n_holds <= 4 && bh_sched_job(s, 1)->n_holds >= 2);
+        CHECK(sched_is_sound(s));
+    }
+    bh_sched_free(s);
+}
+
 TEST_MAIN

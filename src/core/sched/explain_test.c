@@ -157,13 +157,13 @@ TEST(what_is_said_is_true)
         town_random(&t, bytes, sizeof(bytes), 5, 10);
         for (uint64_t job = 1; job <= t.n_jobs; job++) {
             const struct bh_gang *g = bh_sched_job(t.s, job);
-            CHECK_EQ(bh_explain(t.s, NULL, job, t.now_ms, &v), g != NULL);
+            CHECK_EQ(bh_explain(t.s, t.reserve, job, t.now_ms, &v), g != NULL);
             if (!g)
                 continue;
             tiers[v.tier]++;
             CHECK_EQ(v.tier == BH_WAIT_NOT, g->state == BH_GANG_RUNS);
             struct bh_whatif w;
-            bh_whatif_init(&w, t.s, NULL, t.now_ms);
+            bh_whatif_init(&w, t.s, t.reserve ? &town_reservations : NULL, t.now_ms);
             const bool alone = bh_whatif_alone(&w, t.s, NULL, 0, job);
             bh_whatif_fini(&w);
             /* Alone it fails for just three reasons: itself, the fleet, its quota. */
@@ -175,7 +175,11 @@ TEST(what_is_said_is_true)
             if (v.tier == BH_WAIT_LIMIT || v.tier == BH_WAIT_FIRM)
                 CHECK(v.quota.used + v.quota.asked + v.quota.kept > v.quota.bound);
             if (v.tier == BH_WAIT_SHAPE)
-                CHECK(v.free >= v.need && v.group <= v.free);
+                CHECK(v.free >= v.need && v.group < v.need);
+            if (v.tier == BH_WAIT_ROOM)
+                CHECK(v.free + v.withheld < v.need);
+            if (v.tier == BH_WAIT_WITHHELD)
+                CHECK(v.hinder != BH_HINDER_NOT && v.hinder != BH_HINDER_PARTS);
             uint64_t held = v.more_milli;
             for (uint32_t i = 0; i < v.n_holders; i++) {
                 CHECK(town_runs(&t, v.holders[i].job));
@@ -189,7 +193,8 @@ TEST(what_is_said_is_true)
         printf("# %s %" PRIu32 "\n", bh_wait_names[i], tiers[i]);
     CHECK(tiers[BH_WAIT_MISCONFIGURED] && tiers[BH_WAIT_EXCEEDS] && tiers[BH_WAIT_LIMIT] &&
           tiers[BH_WAIT_FIRM]);
-    CHECK(tiers[BH_WAIT_TURN] && tiers[BH_WAIT_ROOM] && tiers[BH_WAIT_SHAPE] && tiers[BH_WAIT_VICTIMS]);
+    CHECK(tiers[BH_WAIT_TURN] && tiers[BH_WAIT_ROOM] && tiers[BH_WAIT_SHAPE] && tiers[BH_WAIT_VICTIMS] &&
+          tiers[BH_WAIT_WITHHELD] && tiers[BH_WAIT_RESERVED]);
 }
 
 TEST_MAIN

@@ -5,8 +5,13 @@
  * Members are taken on the shelf one by one, below a mark. The domains that could hold all of it are tried from the
  * lowest level up and from the fullest to the emptiest, so that a gang goes where it spoils least. Members of a
  * slice go into one domain each; the same order holds for these.
+ *
+ * Of several roles the largest is placed first. Where that fails among few nodes, every way of laying out the members is
+ * tried, up to a bound (docs/scheduling.md says what is not looked at).
  */
 #include "core/sched/sched_inside.h"
+
+enum { SEARCH_NODES = 64, SEARCH_MEMBERS = 64, SEARCH_STEPS = 4096 };
 
 /* ---- candidates ---- */
 
@@ -63,7 +68,7 @@ static uint32_t candidates(const struct bh_sched *s, const struct bh_shape *shap
 /* ---- members ---- */
 
 /* The best place below a domain; where that is most of the fleet, the best of all is mostly in it. */
-static bool pick_in(struct bh_sched *s, uint32_t class_, uint32_t domain, struct bh_spot *ret)
+bool bh_gang_pick(struct bh_sched *s, uint32_t class_, uint32_t domain, struct bh_spot *ret)
 {
     if (domain == BH_NONE)
         return bh_pick_best(s->pick, class_, ret);
@@ -95,7 +100,7 @@ static bool place_members(struct bh_sched *s, const struct bh_shape *shape, uint
     struct bh_spot spot;
     for (; n; n--) {
         bh_sched_step(s, 1);
-        if (!pick_in(s, class_, domain, &spot) || !take(s, class_, role, &spot))
+        if (!bh_gang_pick(s, class_, domain, &spot) || !take(s, class_, role, &spot))
             return false;
     }
     return true;
@@ -137,33 +142,157 @@ static bool place_role(struct bh_sched *s, const struct bh_shape *shape, uint32_
                                     : place_members(s, shape, role, n, domain);
 }
 
+/* ---- roles together ---- */
+
+/* Of one member, or of one slice where these stay together. */
+static uint64_t size_of(const struct bh_sched *s, const struct bh_gang_role *role)
+{
+    return (uint64_t)bh_request_milli(&s->requests.at.at[role->class_]) * (role->slice ? role->slice : 1);
+}
+
+/* The largest first; of equal ones as they were given. */
+static void order_roles(const struct bh_sched *s, const struct bh_shape *shape, uint8_t *ret)
+{
+    for (uint8_t i = 0; i < shape->n_roles; i++) {
+        uint8_t k = i;
+        for (; k && size_of(s, &shape->roles[ret[k - 1]]) < size_of(s, &shape->roles[i]); k--)
+            ret[k] = ret[k - 1];
+        ret[k] = i;
+    }
+}
+
+/* Every way, on the nodes where one of its members could be. */
+struct search {
+    struct bh_sched *s;
+    const struct bh_shape *shape;
+    const uint8_t *order;
+    uint32_t nodes[SEARCH_NODES], n;
+    uint32_t *steps; /* left */
+};
+
+/* The k-th role has `left` members to place, on the nodes from `from` on: its members are alike, so one order is enough. */
+static bool search_from(struct search *f, uint32_t k, uint32_t left, uint32_t from)
+{
+    struct bh_sched *s = f->s;
+    while (!left && ++k < f->shape->n_roles) {
+        left = f->shape->roles[f->order[k]].min;
+        from = 0;
+    }
+    if (!left)
+        return true;
+    const uint32_t role = f->order[k], class_ = f->shape->roles[role].class_;
+    const struct bh_request *r = &s->requests.at.at[class_];
+    for (uint32_t i = from; i < f->n && *f->steps && s->steps_left; i++) {
+        --*f->steps;
+        if (!bh_shelf_usable(&s->shelf, r, f->nodes[i]))
+            continue;
+        const struct bh_mark mark = bh_shelf_mark(&s->shelf);
+        const size_t before = s->try_places.n;
+        const struct bh_spot spot = bh_score_spot(s->score, r, f->nodes[i]);
+        if (take(s, class_, role, &spot) && search_from(f, k, left - 1, i)) {
+            bh_shelf_commit(&s->shelf, mark);
+            return true;
+        }
+        bh_shelf_rollback(&s->shelf, mark);
+        forget_after(s, before);
+    }
+    return false;
+}
+
+/* False: there are too many. */
+static bool search_node(struct search *f, uint32_t node)
+{
+    bool usable = false;
+    for (uint32_t i = 0; i < f->shape->n_roles && !usable; i++)
+        usable = bh_shelf_usable(&f->s->shelf, &f->s->requests.at.at[f->shape->roles[i].class_], node);
+    if (!usable)
+        return true;
+    if (f->n == SEARCH_NODES)
+        return false;
+    f->nodes[f->n++] = node;
+    return true;
+}
+
+static bool search_in(struct bh_sched *s, const struct bh_shape *shape, const uint8_t *order, uint32_t domain,
+                      uint32_t *steps)
+{
+    struct search f = {.s = s, .shape = shape, .order = order, .steps = steps};
+    const struct bh_shelf *shelf = &s->shelf;
+    bool few = shape->n_roles > 1 && shape->members <= SEARCH_MEMBERS;
+    for (uint32_t i = 0; i < shape->n_roles; i++)
+        few &= !shape->roles[i].slice;
+    for (uint32_t n = 0; few && domain == BH_NONE && n < shelf->nodes.n; n++)
+        few = search_node(&f, n);
+    for (uint32_t d = domain; few && d != BH_NONE; d = bh_shelf_domain_next(shelf, domain, d, true))
+        for (uint32_t n = shelf->domains.at[d].first_node; few && n != BH_NONE; n = shelf->nodes.at[n].next)
+            few = search_node(&f, n);
+    return few && search_from(&f, 0, shape->roles[order[0]].min, 0);
+}
+
+static void reverse(struct bh_sched *s, size_t from, size_t to)
+{
+    for (; from + 1 < to; from++, to--) {
+        const struct bh_place place = s->try_places.at[from];
+        const uint32_t hold = s->try_holds.at[from];
+        s->try_places.at[from] = s->try_places.at[to - 1];
+        s->try_holds.at[from] = s->try_holds.at[to - 1];
+        s->try_places.at[to - 1] = place;
+        s->try_holds.at[to - 1] = hold;
+    }
+}
+
+/* Role 0 first again, as BH_SCHED_FOUND has it: a host hands back after a restart what it was told. */
+static void in_order_given(struct bh_sched *s, const struct bh_shape *shape)
+{
+    size_t at = 0;
+    for (uint32_t role = 0; role < shape->n_roles; role++) {
+        size_t from = at;
+        while (shape->roles[role].min && s->try_places.at[from].role != role)
+            from++;
+        const size_t to = from + shape->roles[role].min;
+        if (from != at) {
+            reverse(s, at, from);
+            reverse(s, from, to);
+            reverse(s, at, to);
+        }
+        at += shape->roles[role].min;
+    }
+}
+
 /* All of it below one domain; nothing when that fails. */
-static bool place_in(struct bh_sched *s, const struct bh_shape *shape, uint32_t domain)
+static bool place_in(struct bh_sched *s, const struct bh_shape *shape, uint32_t domain, uint32_t *steps)
 {
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
+    uint8_t order[BH_ROLES_MAX];
+    bool ok = true;
+    order_roles(s, shape, order);
     forget_after(s, 0);
-    for (uint32_t i = 0; i < shape->n_roles; i++) {
-        if (place_role(s, shape, i, shape->roles[i].min, domain))
-            continue;
+    for (uint32_t i = 0; i < shape->n_roles && ok; i++)
+        ok = place_role(s, shape, order[i], shape->roles[order[i]].min, domain);
+    if (ok) {
+        bh_shelf_commit(&s->shelf, mark);
+    } else {
         bh_shelf_rollback(&s->shelf, mark);
         forget_after(s, 0);
-        return false;
+        ok = search_in(s, shape, order, domain, steps);
     }
-    bh_shelf_commit(&s->shelf, mark);
-    return true;
+    if (ok)
+        in_order_given(s, shape);
+    return ok;
 }
 
 bool bh_gang_place(struct bh_sched *s, const struct bh_shape *shape)
 {
+    uint32_t steps = SEARCH_STEPS;
     for (uint8_t level = shape->prefer; level <= shape->within && level < BH_LEVELS; level++) {
         const uint32_t n = candidates(s, shape, NULL, BH_NONE, level, s->domains.at);
         bh_sched_step(s, s->shelf.domains.n / 64 + 1);
         for (uint32_t i = 0; i < n && s->steps_left; i++) {
-            if (place_in(s, shape, s->domains.at[i]))
+            if (place_in(s, shape, s->domains.at[i], &steps))
                 return true;
         }
     }
-    return shape->within == BH_LEVEL_ANY && place_in(s, shape, BH_NONE);
+    return shape->within == BH_LEVEL_ANY && place_in(s, shape, BH_NONE, &steps);
 }
 
 /* ---- a job that has places ---- */
@@ -233,18 +362,22 @@ bool bh_hold_lost(const struct bh_sched *s, uint32_t hold)
     return lost;
 }
 
-/* A new place for one that lost its own, as near to the others as it was. */
+uint32_t bh_member_domain(const struct bh_sched *s, const struct bh_gang *g, uint32_t role, uint32_t node)
+{
+    const struct bh_gang_role *r = &bh_shape_of(s, g)->roles[role];
+    if (r->slice)
+        return bh_shelf_domain_of(&s->shelf, node, (enum bh_level)r->slice_level);
+    if (bh_shape_of(s, g)->within < BH_LEVELS)
+        return bh_shelf_domain_of(&s->shelf, node, (enum bh_level)bh_shape_of(s, g)->within);
+    return BH_NONE;
+}
+
+/* A new place for one that lost its own. */
 static bool repair_hold(struct bh_sched *s, const struct bh_gang *g, uint32_t hold)
 {
     const uint32_t role = s->owners.at[hold].role;
-    const struct bh_gang_role *r = &bh_shape_of(s, g)->roles[role];
-    const uint32_t node = s->shelf.holds.at[hold].node;
-    uint32_t domain = BH_NONE;
-    if (r->slice)
-        domain = bh_shelf_domain_of(&s->shelf, node, (enum bh_level)r->slice_level);
-    else if (bh_shape_of(s, g)->within < BH_LEVELS)
-        domain = bh_shelf_domain_of(&s->shelf, node, (enum bh_level)bh_shape_of(s, g)->within);
-    return place_members(s, bh_shape_of(s, g), role, 1, domain);
+    return place_members(s, bh_shape_of(s, g), role, 1,
+                         bh_member_domain(s, g, role, s->shelf.holds.at[hold].node));
 }
 
 bool bh_gang_repair(struct bh_sched *s, const struct bh_gang *g)

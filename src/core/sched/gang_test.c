@@ -114,7 +114,7 @@ TEST(roles_are_placed_together_or_not_at_all)
 
 /* ---- all ways ---- */
 
-enum { NODES = 4, GPUS = 4 };
+enum { NODES = 4, GPUS = 8 };
 
 /* Members of two sizes into what is free: every way. */
 static bool any_way(const uint8_t *free_gpus, const uint8_t *need, uint32_t n, uint32_t nodes)
@@ -133,15 +133,20 @@ static bool any_way(const uint8_t *free_gpus, const uint8_t *need, uint32_t n, u
     return false;
 }
 
+/* Gangs of one role and of two, of sizes of their own, in any order. */
 TEST(whatever_can_be_placed_is_placed)
 {
+    static const enum bh_score_mode modes[] = {BH_SCORE_PACKING, BH_SCORE_BULKHEAD, BH_SCORE_FGD};
     static uint8_t bytes[256];
-    uint32_t placed = 0, not_placed = 0;
-    for (uint64_t seed = 1; seed <= 2000; seed++) {
+    uint32_t placed[2] = {0}, not_placed[2] = {0};
+    for (uint64_t seed = 1; seed <= 6000; seed++) {
         struct bh_choice c = {bytes, sizeof(bytes)};
+        struct bh_sched_config config = plain_config();
         uint8_t free_gpus[NODES], need[8];
+        uint32_t n = 0;
         bh_choice_fill(bytes, sizeof(bytes), seed);
-        struct bh_sched *s = plain_sched();
+        config.score = modes[seed % BH_COUNT_OF(modes)];
+        struct bh_sched *s = bh_sched_new(&config);
         add_fleet(s, NODES, GPUS);
         add_queue(s, 1, 0, 0, NODES * GPUS);
         for (uint32_t i = 1; i <= NODES; i++) { /* somebody is there */
@@ -153,18 +158,48 @@ TEST(whatever_can_be_placed_is_placed)
         for (uint32_t i = 0; i < NODES; i++)
             free_gpus[i] = s->shelf.nodes.at[i].n_whole;
         struct bh_gang_spec j = job_of(99, 1, 1 + bh_choose(&c, 4), 1 + bh_choose(&c, GPUS));
-        const uint32_t members = j.roles[0].min;
-        memset(need, (int)j.roles[0].request.n_gpus, members);
-        const bool can = any_way(free_gpus, need, members, NODES);
+        j.n_roles = (uint8_t)(1 + bh_choose(&c, 2));
+        j.roles[1] = j.roles[0];
+        j.roles[1].min = j.roles[1].max = 1 + bh_choose(&c, 3);
+        j.roles[1].request.n_gpus = (uint8_t)(1 + bh_choose(&c, GPUS));
+        for (uint32_t r = 0; r < j.n_roles; r++)
+            for (uint32_t k = 0; k < j.roles[r].min; k++)
+                need[n++] = j.roles[r].request.n_gpus;
+        const bool can = any_way(free_gpus, need, n, NODES);
         submit(s, j);
         cycle(s, 2);
         const bool runs = state_of(s, 99) == BH_GANG_RUNS;
+        CHECK(sched_is_sound(s));
         bh_sched_free(s);
         CHECK_EQ(runs, can);
-        placed += runs;
-        not_placed += !runs;
+        placed[j.n_roles - 1] += runs;
+        not_placed[j.n_roles - 1] += !runs;
     }
-    CHECK(placed > 300 && not_placed > 300);
+    CHECK(placed[0] > 300 && not_placed[0] > 300 && placed[1] > 300 && not_placed[1] > 300);
+}
+
+/* 2 x 1 and 2 x 3 where 1, 3, 1 and 3 are free: as given the small ones would take the large places. */
+TEST(the_largest_role_first)
+{
+    struct bh_sched *s = plain_sched();
+    add_fleet(s, 4, 3);
+    add_queue(s, 1, 0, 0, 12);
+    submit(s, job_of(1, 1, 2, 2));
+    cycle(s, 1);
+    struct bh_gang_spec j = job_of(99, 1, 2, 1);
+    j.n_roles = 2;
+    j.roles[1] = j.roles[0];
+    j.roles[1].request.n_gpus = 3;
+    submit(s, j);
+    cycle(s, 2);
+    CHECK_EQ(state_of(s, 99), BH_GANG_RUNS);
+    /* Said in the order of the roles all the same. */
+    size_t n = s->decisions.n;
+    CHECK_EQ(n, 1);
+    const struct bh_place *at = bh_sched_places(s, &s->decisions.at[0]);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_EQ(at[i].role, i / 2);
+    bh_sched_free(s);
 }
 
 TEST_MAIN

@@ -47,10 +47,16 @@ void bh_heap_sort(uint32_t *at, size_t n, bh_before *before, const void *context
 
 /* ---- amounts ---- */
 
-void bh_amount_add(struct bh_amount *a, const struct bh_amount *b, uint64_t times)
+void bh_resources_add(struct bh_resources *a, const struct bh_resources *b, uint64_t times)
 {
     for (unsigned r = 0; r < BH_RES_COUNT; r++)
         a->at[r] += b->at[r] * times;
+}
+
+void bh_resources_less(struct bh_resources *a, const struct bh_resources *b)
+{
+    for (unsigned r = 0; r < BH_RES_COUNT; r++)
+        a->at[r] -= a->at[r] < b->at[r] ? a->at[r] : b->at[r];
 }
 
 /* The class of models that a mask leaves no choice about. */
@@ -66,24 +72,83 @@ static uint8_t only_class(const struct bh_sched *s, uint64_t models)
     return only;
 }
 
-struct bh_amount bh_class_amount(const struct bh_sched *s, uint32_t class_, uint32_t node)
+/* The catalogue's profile of an instance; NULL: not known. */
+static const struct bh_mig_profile *profile_of(const struct bh_sched *s, const struct bh_request *r,
+                                               const struct bh_gpu_model **ret_known)
+{
+    *ret_known = s->shelf.models[__builtin_ctzll(r->models)].known;
+    return *ret_known && r->mig_profile < (*ret_known)->n_profiles ? &(*ret_known)->profiles[r->mig_profile]
+                                                                   : NULL;
+}
+
+/*
+ * GPU memory that it takes of GPUs that have so much each: what it says, else what it keeps from others. Nobody has
+ * a whole GPU, an instance or a part of the time for less memory than goes with it.
+ */
+static uint64_t mib_of(const struct bh_sched *s, const struct bh_request *r, uint64_t mib_all)
+{
+    const struct bh_gpu_model *known;
+    const struct bh_mig_profile *profile;
+    switch ((enum bh_form)r->form) {
+    case BH_FORM_WHOLE:
+        return mib_all * r->n_gpus;
+    case BH_FORM_SHARE:
+        return (r->gpu_mib ? r->gpu_mib : mib_all * r->gpu_milli / BH_GPU_MILLI) * r->n_gpus;
+    case BH_FORM_MIG:
+        profile = profile_of(s, r, &known);
+        return profile && known->memory_slices ? mib_all * profile->memory_slices / known->memory_slices : 0;
+    case BH_FORM_CPU:
+    case BH_FORMS:
+        break;
+    }
+    return 0;
+}
+
+struct bh_resources bh_class_amount(const struct bh_sched *s, uint32_t class_, uint32_t node)
 {
     const struct bh_request *r = &s->requests.at.at[class_];
-    struct bh_amount a = {{0}};
+    const struct bh_shelf_node *n = node == BH_NONE ? NULL : &s->shelf.nodes.at[node];
+    struct bh_resources a = {{0}};
     uint64_t milli = bh_request_milli(r);
     uint8_t c = BH_SCHED_NO_CLASS;
     if (r->form == BH_FORM_MIG) {
-        const struct bh_gpu_model *known = s->shelf.models[__builtin_ctzll(r->models)].known;
-        milli = known && r->mig_profile < known->n_profiles ? bh_mig_milli(known, r->mig_profile) : 0;
+        const struct bh_gpu_model *known;
+        milli = profile_of(s, r, &known) ? bh_mig_milli(known, r->mig_profile) : 0;
     }
     if (r->form != BH_FORM_CPU)
-        c = node == BH_NONE ? only_class(s, r->models) : s->config.model_class[s->shelf.nodes.at[node].model];
+        c = n ? s->config.model_class[n->model] : only_class(s, r->models);
     a.at[BH_RES_GPU] = milli;
-    a.at[BH_RES_MIB] = (uint64_t)r->gpu_mib * r->n_gpus;
+    a.at[BH_RES_MIB] = mib_of(s, r, n && n->n_gpus ? s->shelf.gpus.at[n->first_gpu].mib_all : 0);
     a.at[BH_RES_CPU] = r->cpu_milli;
     a.at[BH_RES_MEM] = r->mem_mib;
     if (c < BH_RES_COUNT - BH_RES_MODEL0)
         a.at[BH_RES_MODEL0 + c] = milli;
+    return a;
+}
+
+void bh_models_measure(struct bh_sched *s)
+{
+    memset(s->model_mib, 0xff, sizeof(s->model_mib));
+    for (size_t i = 0; i < s->shelf.nodes.n; i++) {
+        const struct bh_shelf_node *n = &s->shelf.nodes.at[i];
+        if (n->n_gpus && s->shelf.gpus.at[n->first_gpu].mib_all < s->model_mib[n->model])
+            s->model_mib[n->model] = s->shelf.gpus.at[n->first_gpu].mib_all;
+    }
+}
+
+struct bh_resources bh_shape_asks(const struct bh_sched *s, const struct bh_shape *shape)
+{
+    struct bh_resources a = shape->least;
+    a.at[BH_RES_MIB] = 0;
+    for (uint32_t i = 0; i < shape->n_roles; i++) {
+        const struct bh_request *r = &s->requests.at.at[shape->roles[i].class_];
+        uint32_t mib = UINT32_MAX;
+        for (uint32_t m = 0; m < s->shelf.n_models; m++) {
+            if (bh_request_takes(r, m) && s->model_mib[m] < mib)
+                mib = s->model_mib[m];
+        }
+        a.at[BH_RES_MIB] += mib_of(s, r, mib == UINT32_MAX ? 0 : mib) * shape->roles[i].min;
+    }
     return a;
 }
 
@@ -109,7 +174,8 @@ static int check_spec(const struct bh_gang_spec *spec, struct bh_err *err)
     if (spec->within > BH_LEVEL_ANY || spec->prefer > spec->within)
         return bh_fail(err, BH_INVALID, "a job within level %u that prefers level %u", spec->within,
                        spec->prefer);
-    if (spec->band >= BH_N_priority || spec->can > (BH_CAN_PAUSE | BH_CAN_SUSPEND | BH_CAN_REQUEUE))
+    if (spec->band >= BH_N_priority ||
+        spec->can > (BH_CAN_PAUSE | BH_CAN_SUSPEND | BH_CAN_REQUEUE | BH_CAN_MOVE))
         return bh_fail(err, BH_INVALID, "a job of priority %u that can %u", spec->band, spec->can);
     for (uint32_t i = 0; i < spec->n_roles; i++) {
         const int rc = check_role(spec, &spec->roles[i], err);
@@ -174,10 +240,25 @@ static int fill_role(struct bh_sched *s, const struct bh_gang_spec *spec, uint32
     to->one = bh_class_amount(s, to->class_, BH_NONE);
     shape->members += to->min;
     shape->elastic += to->max - to->min;
-    bh_amount_add(&shape->least, &to->one, to->min);
+    bh_resources_add(&shape->least, &to->one, to->min);
     const bool cpu = from->request.form == BH_FORM_CPU;
     shape->models |= cpu || !from->request.models ? UINT64_MAX : from->request.models;
     shape->anywhere |= cpu;
+    return 0;
+}
+
+/* All of it, grown to its most: accounts add such sums up, for millions of jobs, and must not run over. */
+static int check_amounts(const struct bh_shape *shape, uint32_t n_roles, struct bh_err *err)
+{
+    for (uint32_t r = 0; r < BH_RES_COUNT; r++) {
+        uint64_t sum = 0;
+        for (uint32_t i = 0; i < n_roles; i++) {
+            uint64_t all;
+            if (__builtin_mul_overflow(shape->roles[i].one.at[r], (uint64_t)shape->roles[i].max, &all) ||
+                __builtin_add_overflow(sum, all, &sum) || sum > BH_AMOUNT_MAX >> 8)
+                return bh_fail(err, BH_INVALID, "a job that needs more than 2^40 of a resource in all");
+        }
+    }
     return 0;
 }
 
@@ -211,6 +292,8 @@ int bh_shape_intern(struct bh_sched *s, const struct bh_gang_spec *spec, uint32_
     memset(&shape, 0, sizeof(shape));
     for (uint32_t i = 0; rc >= 0 && i < spec->n_roles; i++)
         rc = fill_role(s, spec, i, &shape, err);
+    if (rc >= 0)
+        rc = check_amounts(&shape, spec->n_roles, err);
     if (rc < 0)
         return rc;
     shape.n_roles = spec->n_roles;
@@ -251,10 +334,51 @@ void bh_gang_forget(struct bh_sched *s, uint32_t job)
     s->free_gang = job;
 }
 
+uint32_t bh_hold_milli(const struct bh_sched *s, uint32_t hold)
+{
+    const struct bh_request *r = &s->requests.at.at[s->shelf.holds.at[hold].class_];
+    return r->form == BH_FORM_MIG ? BH_GPU_MILLI : bh_request_milli(r);
+}
+
+void bh_run_since(struct bh_sched *s, uint32_t job, uint64_t at_ms)
+{
+    struct bh_gang *g = bh_gang_at(s, job);
+    g->since_ms = at_ms;
+    s->briefs.at[g->brief_at].safe_ms =
+        bh_shape_of(s, g)->firm || !g->min_run_ms ? 0 : g->since_ms + g->min_run_ms;
+}
+
+static void brief_join(struct bh_sched *s, uint32_t job)
+{
+    struct bh_gang *g = bh_gang_at(s, job);
+    g->brief_at = (uint32_t)s->briefs.n;
+    struct bh_brief *b = bh_vec_push(&s->briefs);
+    *b = (struct bh_brief){.id = g->id, .job = job, .queue = g->queue, .shape = g->shape};
+    for (uint32_t h = g->first_hold; h != BH_NONE; h = s->owners.at[h].next)
+        b->milli += bh_hold_milli(s, h);
+    bh_run_since(s, job, g->since_ms);
+}
+
+static void brief_leave(struct bh_sched *s, uint32_t job)
+{
+    struct bh_gang *g = bh_gang_at(s, job);
+    const struct bh_brief last = s->briefs.at[--s->briefs.n];
+    s->briefs.at[g->brief_at] = last;
+    s->gangs.at[last.job].brief_at = g->brief_at;
+    g->brief_at = BH_NONE;
+}
+
+static bool is_movable(const struct bh_shape *shape)
+{
+    return !shape->firm && (shape->can & BH_CAN_MOVE);
+}
+
 void bh_run_join(struct bh_sched *s, uint32_t job)
 {
     struct bh_gang *g = bh_gang_at(s, job);
     struct bh_room *q = &s->rooms.at[g->queue];
+    brief_join(s, job);
+    s->n_movable += is_movable(bh_shape_of(s, g));
     g->prev = BH_NONE;
     g->next = q->first_run;
     if (g->next != BH_NONE)
@@ -270,6 +394,8 @@ void bh_run_leave(struct bh_sched *s, uint32_t job)
 {
     struct bh_gang *g = bh_gang_at(s, job);
     struct bh_room *q = &s->rooms.at[g->queue];
+    brief_leave(s, job);
+    s->n_movable -= is_movable(bh_shape_of(s, g));
     if (g->prev == BH_NONE)
         q->first_run = g->next;
     else
@@ -417,6 +543,14 @@ static uint32_t line_of(struct bh_sched *s, const struct bh_gang *g, uint32_t jo
         bh_idmap_add(&s->line_ids, key, id);
     }
     return id;
+}
+
+void bh_line_prepare(struct bh_sched *s, uint32_t job)
+{
+    struct bh_gang g = *bh_gang_at(s, job);
+    g.parked = 0; /* who was parked waits in the line of all when its place is lost */
+    struct bh_line *l = &s->lines.at[line_of(s, &g, job)];
+    bh_vec_room(&l->heap, l->heap.n + s->bound.n);
 }
 
 void bh_line_join(struct bh_sched *s, uint32_t job)

@@ -20,6 +20,7 @@ enum bh_gang_can {
     BH_CAN_PAUSE = 1,   /* its shares of GPUs: time is freed, memory stays */
     BH_CAN_SUSPEND = 2, /* to host memory of the same node, image_mib of it for each member */
     BH_CAN_REQUEUE = 4, /* it starts again later, from its last checkpoint where it has one */
+    BH_CAN_MOVE = 8,    /* it goes on at other places; asked of it for the sake of others too */
 };
 
 struct bh_gang_role_spec {
@@ -50,7 +51,7 @@ struct bh_gang_role {
     uint32_t class_, min, max, slice;
     uint32_t paused, suspended; /* classes of what stays behind; BH_NONE: cannot be */
     uint8_t slice_level;
-    struct bh_amount one; /* of one member; GPU models only where the request leaves no choice */
+    struct bh_resources one; /* of one member; GPU models only where the request leaves no choice */
 };
 
 struct bh_shape {
@@ -61,7 +62,7 @@ struct bh_shape {
     uint32_t elastic; /* what it may have above that */
     uint64_t models;  /* that could host any of it */
     bool anywhere;    /* nodes without GPUs too */
-    struct bh_amount least;
+    struct bh_resources least;
     uint64_t stuck_at; /* when it was last found to have no room; 0: not so */
     uint32_t pending;  /* jobs, but for parked ones */
     bool used;         /* some job had it: it is in shape_order */
@@ -99,17 +100,28 @@ struct bh_gang {
     uint32_t shape, queue, user, line;
     uint32_t heap_at;    /* PENDING: in its line */
     uint32_t prev, next; /* RUNS: in its queue. FREE: next is the next free slot */
+    uint32_t brief_at;   /* BOUND, RUNS: in the list of briefs; else BH_NONE */
     uint32_t first_hold; /* list through owners, or BH_NONE */
     uint32_t n_holds;
     uint32_t extra;      /* of its holds, members above the minimum */
     uint64_t listed;     /* the cycle in which it was seen among the elastic ones */
     uint32_t first_left; /* what it was told to leave and still has: list, or BH_NONE */
+    uint64_t stays_mib,
+        stays_mem_mib; /* parked: memory of GPUs and of hosts that its queue goes on paying for */
     int32_t priority;
     uint8_t state;  /* enum bh_gang_state */
     uint8_t band;   /* that it was started with */
     uint8_t urgent; /* its deadline: 0 far or none, 1 critical, 2 past */
     uint8_t
         parked; /* PENDING, LEAVES: enum bh_rung, PAUSE or SUSPEND: its holds are what stayed behind; else 0 */
+};
+
+/* Of a job that has places, what a look over all of them needs: they lie side by side. */
+struct bh_brief {
+    uint64_t id;
+    uint64_t safe_ms; /* not interrupted before; 0: never was safe, or is for ever */
+    uint32_t job, queue, shape;
+    uint32_t milli; /* thousandths of GPUs; an instance counts as a GPU */
 };
 
 /* Whose a hold is; as long as the shelf's holds. */

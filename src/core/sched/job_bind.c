@@ -37,25 +37,25 @@ struct bh_charge bh_gang_charge(const struct bh_sched *s, const struct bh_gang *
         const struct bh_hold *hold = &s->shelf.holds.at[h];
         if (s->owners.at[h].extra && !extra)
             continue;
-        const struct bh_amount one = bh_class_amount(s, hold->class_, hold->node);
-        bh_amount_add(&c.amount, &one, 1);
+        const struct bh_resources one = bh_class_amount(s, hold->class_, hold->node);
+        bh_resources_add(&c.amount, &one, 1);
     }
     return c;
 }
 
-static bool same_amount(const struct bh_amount *a, const struct bh_amount *b)
+static bool same_amount(const struct bh_resources *a, const struct bh_resources *b)
 {
     return !memcmp(a, b, sizeof(*a));
 }
 
 /* What was asked for as `asked` is had as c->amount from now on. */
-static void pay(struct bh_sched *s, struct bh_charge c, const struct bh_amount *asked)
+static void pay(struct bh_sched *s, struct bh_charge c, const struct bh_resources *asked)
 {
     if (same_amount(&c.amount, asked)) {
         bh_queue_apply(&s->queues, BH_CHARGE_START, &c, s->now_ms);
         return;
     }
-    const struct bh_amount actual = c.amount;
+    const struct bh_resources actual = c.amount;
     c.amount = *asked;
     bh_queue_apply(&s->queues, BH_CHARGE_WITHDRAW, &c, s->now_ms);
     c.amount = actual;
@@ -63,7 +63,7 @@ static void pay(struct bh_sched *s, struct bh_charge c, const struct bh_amount *
 }
 
 /* The other way; asked NULL: it is not asked for again. */
-static void unpay(struct bh_sched *s, struct bh_charge c, const struct bh_amount *asked)
+static void unpay(struct bh_sched *s, struct bh_charge c, const struct bh_resources *asked)
 {
     fell(s, c.queue);
     if (asked && same_amount(&c.amount, asked)) {
@@ -78,15 +78,15 @@ static void unpay(struct bh_sched *s, struct bh_charge c, const struct bh_amount
 }
 
 /* What it would still like to have above its minimum. */
-static struct bh_amount elastic_rest(const struct bh_sched *s, const struct bh_gang *g)
+static struct bh_resources elastic_rest(const struct bh_sched *s, const struct bh_gang *g)
 {
     const struct bh_shape *shape = &s->shapes.at[g->shape];
     uint32_t has[BH_ROLES_MAX] = {0};
-    struct bh_amount rest = {{0}};
+    struct bh_resources rest = {{0}};
     for (uint32_t h = g->first_hold; g->extra && h != BH_NONE; h = s->owners.at[h].next)
         has[s->owners.at[h].role] += s->owners.at[h].extra;
     for (uint32_t i = 0; i < shape->n_roles; i++)
-        bh_amount_add(&rest, &shape->roles[i].one, shape->roles[i].max - shape->roles[i].min - has[i]);
+        bh_resources_add(&rest, &shape->roles[i].one, shape->roles[i].max - shape->roles[i].min - has[i]);
     return rest;
 }
 
@@ -118,6 +118,8 @@ static void own(struct bh_sched *s, uint32_t job, const struct bh_place *place, 
     g->n_holds++;
     g->extra += extra;
     s->rooms.at[g->queue].n_extra += extra;
+    if (g->brief_at != BH_NONE)
+        s->briefs.at[g->brief_at].milli += bh_hold_milli(s, hold);
 }
 
 void bh_gang_bind(struct bh_sched *s, uint32_t job, const struct bh_place *places, const uint32_t *holds,
@@ -176,8 +178,60 @@ void bh_gang_unpaid(struct bh_sched *s, uint32_t job, bool asks)
         return;
     struct bh_charge c = charge_of(s, g, false, s->now_ms); /* all it wanted above its minimum */
     for (uint32_t i = 0; i < shape->n_roles; i++)
-        bh_amount_add(&c.amount, &shape->roles[i].one, shape->roles[i].max - shape->roles[i].min);
+        bh_resources_add(&c.amount, &shape->roles[i].one, shape->roles[i].max - shape->roles[i].min);
     bh_queue_apply(&s->queues, BH_CHARGE_WITHDRAW, &c, s->now_ms);
+}
+
+/* ---- what stays behind of a parked job ---- */
+
+/*
+ * Memory only: the time that is said of a paused one is there to hold its place. Who is paused keeps all the memory
+ * of its share, also where that was not said in MiB. The image of a suspended one is not its queue's to pay for: it was
+ * made for the sake of another. So nobody pays for more than before, which is what queue_reclaim.h counts on.
+ */
+struct bh_resources bh_parked_amount(const struct bh_sched *s, const struct bh_gang_role *r,
+                                     enum bh_rung rung, uint32_t node)
+{
+    const struct bh_resources had = bh_class_amount(s, r->class_, node);
+    struct bh_resources a = {{0}};
+    if (rung == BH_RUNG_PAUSE)
+        a.at[BH_RES_MIB] = had.at[BH_RES_MIB];
+    a.at[BH_RES_MEM] = had.at[BH_RES_MEM];
+    return a;
+}
+
+static struct bh_charge stays_charge(const struct bh_gang *g)
+{
+    struct bh_charge c = {.queue = g->queue, .band = BH_PRIORITY_NORMAL};
+    c.amount.at[BH_RES_MIB] = g->stays_mib;
+    c.amount.at[BH_RES_MEM] = g->stays_mem_mib;
+    return c;
+}
+
+void bh_gang_stays(struct bh_sched *s, uint32_t job, const struct bh_resources *amount)
+{
+    struct bh_gang *g = bh_gang_at(s, job);
+    g->stays_mib = amount->at[BH_RES_MIB];
+    g->stays_mem_mib = amount->at[BH_RES_MEM];
+    const struct bh_charge c = stays_charge(g);
+    bh_queue_apply(&s->queues, BH_CHARGE_FOUND, &c, s->now_ms);
+}
+
+void bh_gang_stays_no_more(struct bh_sched *s, uint32_t job)
+{
+    struct bh_gang *g = bh_gang_at(s, job);
+    if (!g->stays_mib && !g->stays_mem_mib)
+        return;
+    unpay(s, stays_charge(g), NULL);
+    g->stays_mib = g->stays_mem_mib = 0;
+}
+
+struct bh_resources bh_beside_stays(const struct bh_gang *g, const struct bh_resources *amount)
+{
+    const struct bh_charge stays = stays_charge(g);
+    struct bh_resources a = *amount;
+    bh_resources_less(&a, &stays.amount);
+    return a;
 }
 
 /* ---- leaving ---- */
@@ -210,6 +264,8 @@ void bh_gang_disown(struct bh_sched *s, uint32_t job, uint32_t hold)
     g->n_holds--;
     g->extra -= s->owners.at[hold].extra;
     s->rooms.at[g->queue].n_extra -= s->owners.at[hold].extra;
+    if (g->brief_at != BH_NONE)
+        s->briefs.at[g->brief_at].milli -= bh_hold_milli(s, hold);
     s->owners.at[hold] = (struct bh_owner){.job = BH_NONE, .next = BH_NONE};
 }
 
@@ -277,8 +333,18 @@ bool bh_gang_waits(const struct bh_sched *s, const struct bh_gang *g)
 /* Milliseconds to write a MiB of image to host memory (1.8 GB/s) and read it back (5.4 GB/s), as a fraction. */
 enum { IMAGE_MS = 20, IMAGE_MIB = 27 };
 
-static uint64_t lost_ms(const struct bh_sched *s, const struct bh_gang *g, enum bh_rung rung)
+bool bh_shape_parks(const struct bh_shape *shape, enum bh_rung rung)
 {
+    const bool pause = rung == BH_RUNG_PAUSE;
+    bool ok = shape->can & (pause ? BH_CAN_PAUSE : BH_CAN_SUSPEND);
+    for (uint32_t i = 0; i < shape->n_roles && ok; i++)
+        ok = !shape->roles[i].min || (pause ? shape->roles[i].paused : shape->roles[i].suspended) != BH_NONE;
+    return ok;
+}
+
+uint64_t bh_gang_lost_ms(const struct bh_sched *s, const struct bh_gang *g, enum bh_rung rung)
+{
+    const struct bh_shape *shape = &s->shapes.at[g->shape];
     const uint64_t kept =
         rung == BH_RUNG_REQUEUE && g->checkpoint_ms > g->since_ms ? g->checkpoint_ms : g->since_ms;
     if (rung == BH_RUNG_REQUEUE || rung == BH_RUNG_KILL)
@@ -286,9 +352,10 @@ static uint64_t lost_ms(const struct bh_sched *s, const struct bh_gang *g, enum 
     if (rung != BH_RUNG_SUSPEND)
         return 0;
     uint64_t most = 0; /* members are written at the same time */
-    for (uint32_t h = g->first_hold; h != BH_NONE; h = s->owners.at[h].next) {
-        const uint32_t class_ = s->shapes.at[g->shape].roles[s->owners.at[h].role].suspended;
-        const uint64_t mib = class_ == BH_NONE ? 0 : s->requests.at.at[class_].mem_mib;
+    for (uint32_t i = 0; i < shape->n_roles; i++) {
+        const uint32_t class_ = shape->roles[i].suspended;
+        const uint64_t mib =
+            class_ == BH_NONE || !shape->roles[i].min ? 0 : s->requests.at.at[class_].mem_mib;
         most = mib > most ? mib : most;
     }
     return most * IMAGE_MS / IMAGE_MIB;
@@ -296,7 +363,7 @@ static uint64_t lost_ms(const struct bh_sched *s, const struct bh_gang *g, enum 
 
 uint64_t bh_gang_price(const struct bh_sched *s, const struct bh_gang *g, enum bh_rung rung)
 {
-    const uint64_t ms = lost_ms(s, g, rung);
+    const uint64_t ms = bh_gang_lost_ms(s, g, rung);
     uint64_t milli = 0;
     for (uint32_t h = g->first_hold; ms && h != BH_NONE; h = s->owners.at[h].next)
         milli += bh_class_amount(s, s->shelf.holds.at[h].class_, BH_NONE).at[BH_RES_GPU];

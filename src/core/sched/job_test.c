@@ -42,7 +42,7 @@ TEST(contradictions_are_refused)
     REFUSED(j.within = BH_LEVEL_RACK);
     REFUSED(j.within = BH_LEVEL_ANY + 1);
     REFUSED(j.band = BH_N_priority);
-    REFUSED(j.can = 8);
+    REFUSED(j.can = 16);
     REFUSED(j.roles[0].slice = 3);
     REFUSED(j.roles[0].request.n_gpus = 17);
     j.roles[0] = good.roles[0];
@@ -77,7 +77,7 @@ TEST(models_are_counted_where_they_are_known)
     CHECK_EQ(s->shapes.at[any].least.at[BH_RES_MODEL0 + 2], 0);
     CHECK_EQ(s->shapes.at[two].least.at[BH_RES_MODEL0 + 2], 4 * GPU);
     CHECK_EQ(s->shapes.at[all].least.at[BH_RES_MODEL0 + 2], 0);
-    const struct bh_amount there = bh_class_amount(s, s->shapes.at[all].roles[0].class_, 0);
+    const struct bh_resources there = bh_class_amount(s, s->shapes.at[all].roles[0].class_, 0);
     CHECK_EQ(there.at[BH_RES_MODEL0 + 3], 4 * GPU);
     CHECK_EQ(s->queues.total.at[BH_RES_MODEL0 + 3], 8 * GPU);
     bh_sched_free(s);
@@ -159,6 +159,26 @@ TEST(the_first_of_a_line_is_the_first_in_order)
         bh_sched_free(s);
         CHECK(ok);
     }
+}
+
+/* Sums that no account could hold are refused where they come in. */
+TEST(what_is_asked_for_can_be_counted)
+{
+    struct bh_sched *s = plain_sched();
+    struct bh_err err;
+    add_fleet(s, 1, 8);
+    add_queue(s, 1, 0, 0, 8);
+    struct bh_gang_spec j = job_of(1, 1, 4096, 1);
+    const struct bh_sched_event e = {.kind = BH_SCHED_SUBMIT, .id = 1, .job = &j};
+    j.roles[0].request.mem_mib = UINT64_C(16777215) << 20;
+    CHECK_EQ(bh_sched_apply(s, &e, &err), BH_INVALID);
+    j.roles[0].request.mem_mib = UINT64_MAX;
+    CHECK_EQ(bh_sched_apply(s, &e, &err), BH_INVALID);
+    j.roles[0].request.mem_mib = 1024;
+    CHECK_EQ(bh_sched_apply(s, &e, &err), BH_OK);
+    cycle(s, 1);
+    CHECK_EQ(state_of(s, 1), BH_GANG_PENDING);
+    bh_sched_free(s);
 }
 
 TEST_MAIN

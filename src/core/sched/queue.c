@@ -167,6 +167,7 @@ static void push(struct bh_queues *t, uint32_t parent, const struct bh_queue_con
         struct bh_queue *up = &t->at.at[parent];
         uint32_t *link = &up->first_child;
         q->depth = up->depth + 1;
+        q->serves = c->serves || up->serves;
         while (*link != BH_QUEUE_NONE) /* in the order of creation */
             link = &t->at.at[*link].next_sibling;
         *link = i;
@@ -259,11 +260,13 @@ int bh_queues_change(struct bh_queues *t, uint32_t queue, const struct bh_queue_
         q->budget.rate_milli = rate;
     }
     q->config = *c;
+    for (size_t i = queue; i < t->at.n; i++) /* children come after their parents */
+        t->at.at[i].serves = t->at.at[i].config.serves || t->at.at[t->at.at[i].parent].serves;
     derive_path(t, queue);
     return 0;
 }
 
-void bh_queues_total(struct bh_queues *t, const struct bh_amount *total)
+void bh_queues_total(struct bh_queues *t, const struct bh_resources *total)
 {
     assert(!t->marks);
     BH_EACH_RES(r) t->total.at[r] = bh_least(total->at[r], BH_AMOUNT_MAX);
@@ -288,7 +291,7 @@ static const struct {
     [BH_CHARGE_FOUND] = {1, 0, BH_CHARGE_END},       [BH_CHARGE_END] = {-1, 0, BH_CHARGE_FOUND},
 };
 
-static void change(struct bh_amount *a, const struct bh_amount *by, bool more)
+static void change(struct bh_resources *a, const struct bh_resources *by, bool more)
 {
     BH_EACH_RES(r)
     {

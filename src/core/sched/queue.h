@@ -17,7 +17,7 @@
  *   model       entitlement is   at most         priority counts        a deadline counts
  *   hard        kept             entitlement     in its own queue       in its own queue
  *   fairshare   lent             limit           in its own queue       in its own queue
- *   priority    lent             limit           between queues         between queues, if entitled
+ *   priority    lent             limit           between queues         between queues, if its path is entitled
  *
  * Priority between queues is scarce: above normal it needs GPU time from the queue's budget (queue_budget.h)
  * and from that of each queue above it; without, it counts as normal. So who calls everything high has spent
@@ -62,17 +62,17 @@ enum bh_res {
 #define BH_HISTORY_MAX (16u * BH_HISTORY_ONE) /* k = 16 */
 #define BH_SHARE_WHOLE 1000000u
 
-struct bh_amount {
+struct bh_resources {
     uint64_t at[BH_RES_COUNT];
 };
 
 struct bh_queue_config {
     enum bh_quota_model model;
-    struct bh_amount guarantee, deserved, limit;
+    struct bh_resources guarantee, deserved, limit;
     uint32_t weight;  /* up to BH_WEIGHT_MAX; 0: gets nothing of what is left over */
     int32_t priority; /* higher ones share what is left over first */
     uint32_t share_max_ppm;
-    bool serves; /* under an SLO: what does not, never takes from it */
+    bool serves; /* under an SLO, with all below it: what does not serve never takes from it */
     enum bh_priority band_max;
     uint64_t budget;           /* GPU time above normal, in millionths of a GPU second; BH_BUDGET_ANY */
     uint64_t budget_period_ms; /* in which it comes again */
@@ -99,20 +99,21 @@ struct bh_queue {
     struct bh_queue_config config;
     uint32_t parent, depth, first_child, next_sibling, children;
     /* What follows from the configuration of the tree. */
-    struct bh_amount kept;     /* never lent: its own guarantee, or those below it if they are more */
-    struct bh_amount entitled; /* guarantee and deserved; ANY: nothing is said, here or below */
-    struct bh_amount ceiling;
+    bool serves;                  /* it, or one above it */
+    struct bh_resources kept;     /* never lent: its own guarantee, or those below it if they are more */
+    struct bh_resources entitled; /* guarantee and deserved; ANY: nothing is said, here or below */
+    struct bh_resources ceiling;
     /* What follows from the work in it. */
-    struct bh_amount used, used_firm; /* firm: not to be interrupted */
-    struct bh_amount held;            /* used, or kept if that is more; above the leaves the sum, or kept */
-    struct bh_amount held_below;      /* the sum over its children */
-    struct bh_amount pending;         /* of a leaf */
-    struct bh_amount wanted;          /* used and pending, up to the ceiling */
-    struct bh_amount wanted_below;
+    struct bh_resources used, used_firm; /* firm: not to be interrupted */
+    struct bh_resources held;       /* used, or kept if that is more; above the leaves the sum, or kept */
+    struct bh_resources held_below; /* the sum over its children */
+    struct bh_resources pending;    /* of a leaf */
+    struct bh_resources wanted;     /* used and pending, up to the ceiling */
+    struct bh_resources wanted_below;
     struct bh_usage usage;
     struct bh_budget budget;
     /* What bh_queues_refresh() computes. */
-    struct bh_amount fair;
+    struct bh_resources fair;
     uint64_t past;         /* usage as a part of the fleet's in 2^-32, when it was last looked at */
     uint64_t pull;         /* its weight, moved by past usage, in BH_HISTORY_ONE */
     uint64_t weight_below; /* the sum over its children */
@@ -124,7 +125,7 @@ struct bh_charge {
     bool firm; /* not to be interrupted: for an elastic gang its minimum is one claim and the rest another */
     enum bh_priority band; /* as bh_queue_band() gave it when it started */
     uint64_t started_ms;   /* for what ends: when it started */
-    struct bh_amount amount;
+    struct bh_resources amount;
 };
 
 enum bh_charge_event {
@@ -176,7 +177,7 @@ struct bh_queue_undo {
 
 struct bh_queues {
     struct bh_queues_config config;
-    struct bh_amount total;
+    struct bh_resources total;
     BH_VEC(struct bh_queue) at;
     uint8_t *dirty; /* its children's shares are to be divided anew */
     struct bh_share_item *items;
@@ -197,7 +198,7 @@ int bh_queues_add(struct bh_queues *t, uint32_t parent, const struct bh_queue_co
 int bh_queues_change(struct bh_queues *t, uint32_t queue, const struct bh_queue_config *c, uint64_t now_ms,
                      struct bh_err *err) BH_MUST_USE;
 /* The fleet. What is promised may be more than it: then promises are cut in proportion. */
-void bh_queues_total(struct bh_queues *t, const struct bh_amount *total);
+void bh_queues_total(struct bh_queues *t, const struct bh_resources *total);
 /* So that n events after a mark do not allocate. */
 void bh_queues_reserve(struct bh_queues *t, size_t n);
 
@@ -220,7 +221,7 @@ void bh_queues_keep(struct bh_queues *t, size_t mark);
 
 bool bh_queue_may_start(const struct bh_queues *t, const struct bh_charge *c, struct bh_queue_reason *ret);
 /* Within what the queue is entitled to, with this much more? */
-bool bh_queue_within(const struct bh_queue *q, const struct bh_amount *more);
+bool bh_queue_within(const struct bh_queue *q, const struct bh_resources *more);
 /* The priority that counts: as asked, or normal where the budget is spent or the queue's highest is less. */
 enum bh_priority bh_queue_band(const struct bh_queues *t, uint32_t queue, enum bh_priority asked,
                                uint64_t gpu_milli, uint64_t now_ms, uint32_t *ret_queue);

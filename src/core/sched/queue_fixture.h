@@ -10,9 +10,9 @@
 #define GPU  1000u
 #define HOUR (UINT64_C(3600) * 1000)
 
-static inline struct bh_amount gpus(uint64_t n)
+static inline struct bh_resources gpus(uint64_t n)
 {
-    return (struct bh_amount){{[BH_RES_GPU] = n * GPU}};
+    return (struct bh_resources){{[BH_RES_GPU] = n * GPU}};
 }
 
 /* GPUs only, nothing fades, nothing is paid for starting: numbers that a reader can follow. */
@@ -28,7 +28,7 @@ static inline struct bh_queues_config plain_config(void)
 static inline void plain_tree(struct bh_queues *t, uint64_t n_gpus)
 {
     const struct bh_queues_config c = plain_config();
-    const struct bh_amount total = gpus(n_gpus);
+    const struct bh_resources total = gpus(n_gpus);
     bh_queues_init(t, &c);
     bh_queues_total(t, &total);
 }
@@ -149,7 +149,7 @@ static inline void draw_jobs(struct world *w, struct bh_choice *c)
 static inline void draw_world(struct world *w, struct bh_choice *c, bool simple)
 {
     struct bh_queues_config config = plain_config();
-    struct bh_amount total = {{0}};
+    struct bh_resources total = {{0}};
     if (!simple) {
         config.divided |= 1u << BH_RES_CPU | 1u << BH_RES_MEM;
         config.history_k = bh_choose(c, 3) * BH_HISTORY_ONE / 2;

@@ -33,7 +33,7 @@ struct bh_share_item {
 /* What a judged reclaim changes, as it was (queue_reclaim.c). */
 struct bh_queue_shadow {
     bool touched;
-    struct bh_amount used, used_firm, held, held_below;
+    struct bh_resources used, used_firm, held, held_below;
 };
 
 /* Amounts in use on the path, with what follows from them. Time and money are not touched. */

@@ -84,7 +84,7 @@ bool bh_queue_may_start(const struct bh_queues *t, const struct bh_charge *c, st
     return true;
 }
 
-bool bh_queue_within(const struct bh_queue *q, const struct bh_amount *more)
+bool bh_queue_within(const struct bh_queue *q, const struct bh_resources *more)
 {
     BH_EACH_RES(r)
     {

@@ -94,9 +94,9 @@ TEST(only_what_can_be_interrupted_borrows)
     CHECK(says(&why, BH_QUEUE_FIRM, a, 0, 4));
     event(&t, BH_CHARGE_FOUND, work(a, 9));
     CHECK(asks(&t, work(a, 4), true, &why)); /* what borrows can be evicted for it */
-    CHECK(!bh_queue_within(bh_queue_get(&t, a), &(struct bh_amount){{1}}));
+    CHECK(!bh_queue_within(bh_queue_get(&t, a), &(struct bh_resources){{1}}));
     CHECK(bh_queue_within(bh_queue_get(&t, a),
-                          &(struct bh_amount){{0, 0, 5}})); /* nothing is said about processors */
+                          &(struct bh_resources){{0, 0, 5}})); /* nothing is said about processors */
 }
 
 TEST(models_of_gpus_have_quotas_of_their_own)
@@ -104,7 +104,7 @@ TEST(models_of_gpus_have_quotas_of_their_own)
     struct bh_queues t BH_AUTO(bh_queues_fini);
     struct bh_queue_reason why;
     plain_tree(&t, 100);
-    struct bh_amount total = gpus(100);
+    struct bh_resources total = gpus(100);
     total.at[BH_RES_MODEL0 + 2] = 8 * GPU;
     bh_queues_total(&t, &total);
     struct bh_queue_config c = leaf_config(0, 50, 1);

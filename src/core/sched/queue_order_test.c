@@ -4,7 +4,7 @@
 
 #include "core/sched/queue_fixture.h"
 
-static struct bh_turn turn(uint32_t queue, const struct bh_amount *amount)
+static struct bh_turn turn(uint32_t queue, const struct bh_resources *amount)
 {
     return (struct bh_turn){.queue = queue,
                             .amount = amount,
@@ -25,7 +25,7 @@ static bool ahead(const struct bh_queues *t, const struct bh_turn *a, const stru
 TEST(between_queues)
 {
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount one = gpus(1), four = gpus(4);
+    const struct bh_resources one = gpus(1), four = gpus(4);
     plain_tree(&t, 100);
     struct bh_queue_config c = leaf_config(0, 2, 1);
     const uint32_t a = put(&t, 0, c), b = put(&t, 0, c);
@@ -54,7 +54,7 @@ TEST(between_queues)
     CHECK(ahead(&t, &v, &x, BH_TURN_QUEUE_PRIORITY));
     event(&t, BH_CHARGE_FOUND, work(a, 1));
     CHECK(ahead(&t, &y, &x, BH_TURN_SHARE));
-    const struct bh_amount two = gpus(2);
+    const struct bh_resources two = gpus(2);
     event(&t, BH_CHARGE_FOUND, work(a, 3));
     event(&t, BH_CHARGE_FOUND, work(b, 3));
     x.amount = &one; /* 5 and 5 with the work, 4 and 3 without */
@@ -65,7 +65,7 @@ TEST(between_queues)
 TEST(a_share_is_for_its_weight)
 {
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount one = gpus(1);
+    const struct bh_resources one = gpus(1);
     plain_tree(&t, 100);
     const uint32_t a = put(&t, 0, leaf_config(0, 0, 1)), b = put(&t, 0, leaf_config(0, 0, 3)),
                    none = put(&t, 0, leaf_config(0, 0, 0));
@@ -80,7 +80,7 @@ TEST(a_share_is_for_its_weight)
 TEST(in_one_queue)
 {
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount one = gpus(1);
+    const struct bh_resources one = gpus(1);
     plain_tree(&t, 100);
     const uint32_t a = put(&t, 0, leaf_config(0, 0, 1));
     struct bh_turn x = turn(a, &one), y = x;
@@ -169,6 +169,28 @@ TEST(siblings_are_in_a_total_order)
         CHECK(good);
     }
     CHECK(compared > 1000);
+}
+
+/* A deadline counts inside the entitlements of the whole path, not only of the queue at its end. */
+TEST(a_deadline_counts_below_a_team_that_is_within_its_own)
+{
+    struct bh_queues t BH_AUTO(bh_queues_fini);
+    const struct bh_resources one = gpus(1);
+    struct bh_queue_config c = leaf_config(0, 100, 1);
+    plain_tree(&t, 200);
+    c.model = BH_QUOTA_PRIORITY;
+    const uint32_t team = put(&t, 0, leaf_config(0, 2, 1)), a = put(&t, team, c), b = put(&t, team, c),
+                   other = put(&t, 0, leaf_config(0, 2, 1)), d = put(&t, other, c);
+    event(&t, BH_CHARGE_FOUND, work(a, 3)); /* more than the team deserves */
+    event(&t, BH_CHARGE_FOUND, work(d, 2));
+    bh_queues_refresh(&t, 0);
+    struct bh_turn x = turn(a, &one), y = turn(d, &one), z = turn(b, &one);
+    x.deadline_ms = 2000;
+    CHECK(ahead(&t, &y, &x, BH_TURN_SHARE));
+    CHECK(ahead(&t, &x, &z, BH_TURN_DEADLINE)); /* inside the team it still does */
+    event(&t, BH_CHARGE_END, work(a, 2));
+    event(&t, BH_CHARGE_END, work(d, 2));
+    CHECK(ahead(&t, &x, &y, BH_TURN_DEADLINE));
 }
 
 TEST_MAIN

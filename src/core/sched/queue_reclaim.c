@@ -170,7 +170,7 @@ static bool may_evict(const struct bh_queues *t, const struct bh_charge *taker, 
     if (x == y)
         return (v->priority < priority && entitled) ||
                refuse(t, ret, BH_RECLAIM_PRIORITY, y, BH_RES_GPU, asked, 0);
-    if (t->at.at[y].config.serves && !t->at.at[x].config.serves)
+    if (t->at.at[y].serves && !t->at.at[x].serves)
         return refuse(t, ret, BH_RECLAIM_SERVES, y, BH_RES_GPU, asked, 0);
     bh_queue_fork(t, &x, &y);
     for (uint32_t i = v->charge->queue;; i = t->at.at[i].parent) {

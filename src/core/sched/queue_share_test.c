@@ -79,7 +79,7 @@ TEST(whole_gpus_and_the_last_ones_by_remainder)
 {
     struct bh_queues_config config = plain_config();
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount total = gpus(10);
+    const struct bh_resources total = gpus(10);
     config.quantum[BH_RES_GPU] = GPU;
     bh_queues_init(&t, &config);
     bh_queues_total(&t, &total);
@@ -89,7 +89,7 @@ TEST(whole_gpus_and_the_last_ones_by_remainder)
     CHECK_EQ(bh_queue_get(&t, a)->fair.at[BH_RES_GPU], 3 * GPU);
     CHECK_EQ(bh_queue_get(&t, b)->fair.at[BH_RES_GPU], 5 * GPU);
     CHECK_EQ(bh_queue_get(&t, c)->fair.at[BH_RES_GPU], 2 * GPU);
-    const struct bh_amount odd = {{10500}}; /* a piece smaller than a quantum is not lost */
+    const struct bh_resources odd = {{10500}}; /* a piece smaller than a quantum is not lost */
     bh_queues_total(&t, &odd);
     bh_queues_refresh(&t, 0);
     CHECK_EQ(bh_queue_get(&t, a)->fair.at[BH_RES_GPU] + bh_queue_get(&t, b)->fair.at[BH_RES_GPU] +
@@ -102,7 +102,7 @@ TEST(history_moves_the_shares)
 {
     struct bh_queues_config config = plain_config();
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount total = gpus(100);
+    const struct bh_resources total = gpus(100);
     config.half_life_ms = HOUR;
     config.history_k = BH_HISTORY_ONE / 2;
     config.sample_ms = HOUR;
@@ -128,7 +128,7 @@ TEST(history_leaves_nothing_idle)
 {
     struct bh_queues_config config = plain_config();
     struct bh_queues t BH_AUTO(bh_queues_fini);
-    const struct bh_amount total = gpus(10);
+    const struct bh_resources total = gpus(10);
     config.half_life_ms = HOUR;
     config.history_k = BH_HISTORY_MAX;
     bh_queues_init(&t, &config);

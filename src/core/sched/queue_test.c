@@ -66,7 +66,7 @@ TEST(models_are_a_way_to_read_the_same_numbers)
     CHECK_EQ(bh_queue_get(&t, 0)->kept.at[BH_RES_GPU], 12 * GPU);
     event(&t, BH_CHARGE_FOUND, work(hard, 3));
     CHECK_EQ(bh_queue_stranded(bh_queue_get(&t, hard), BH_RES_GPU), 5 * GPU);
-    const struct bh_amount smaller = gpus(20);
+    const struct bh_resources smaller = gpus(20);
     bh_queues_total(&t, &smaller);
     CHECK_EQ(bh_queue_get(&t, prio)->ceiling.at[BH_RES_GPU], 5 * GPU);
 }
@@ -257,7 +257,7 @@ TEST(what_follows_on_a_path_is_what_follows_for_the_tree)
         }
         const size_t size = w.t.at.n * sizeof(struct bh_queue);
         struct bh_queue *before BH_AUTOFREE = bh_alloc(1, size);
-        const struct bh_amount total = w.t.total;
+        const struct bh_resources total = w.t.total;
         memcpy(before, w.t.at.at, size);
         bh_queues_total(&w.t, &total);
         const bool same = !memcmp(before, w.t.at.at, size);

@@ -10,8 +10,8 @@ static void unit_record(struct bh_sched *s, struct bh_unit *u, uint32_t hold)
     *bh_vec_push(&s->unit_places) = (struct bh_place){
         {.node = h->node, .gpus = h->gpus, .mig_start = h->mig_start}, s->owners.at[hold].role};
     *bh_vec_push(&s->unit_holds) = hold;
-    const struct bh_amount one = bh_class_amount(s, h->class_, h->node);
-    bh_amount_add(&u->amount, &one, 1);
+    const struct bh_resources one = bh_class_amount(s, h->class_, h->node);
+    bh_resources_add(&u->amount, &one, 1);
     u->n++;
 }
 
@@ -80,6 +80,7 @@ struct attempt {
     size_t at_here; /* of these, the next */
     /* What is kept for others stands in its way: a sum up the tree that only the queues can work out. */
     bool kept;
+    struct bh_resources amount; /* that it takes: the least of all places, or that of those in try_places */
 };
 
 static void release_some(struct bh_sched *s, size_t from, size_t to)
@@ -139,12 +140,12 @@ static bool is_below(const struct bh_queues *t, uint32_t queue, uint32_t top)
 static bool may_have(struct bh_sched *s, const struct attempt *a, uint32_t queue)
 {
     const struct bh_queue *q = &s->queues.at.at[queue];
-    const struct bh_amount *more = &a->search.taker.amount;
-    struct bh_amount gone = {{0}};
+    const struct bh_resources *more = &a->amount;
+    struct bh_resources gone = {{0}};
     for (size_t i = 0; i < s->units.n; i++) {
         const struct bh_unit *u = &s->units.at[i];
         if (u->out && is_below(&s->queues, s->gangs.at[u->job].queue, queue))
-            bh_amount_add(&gone, &u->amount, 1);
+            bh_resources_add(&gone, &u->amount, 1);
     }
     for (unsigned r = 0; r < BH_RES_COUNT; r++) {
         const uint64_t then = q->used.at[r] + more->at[r] - gone.at[r];
@@ -158,7 +159,9 @@ static bool may_have(struct bh_sched *s, const struct attempt *a, uint32_t queue
 static bool starts_with_those_gone(struct bh_sched *s, const struct attempt *a)
 {
     const size_t mark = bh_queues_mark(&s->queues);
+    struct bh_charge taker = a->search.taker;
     struct bh_queue_reason why;
+    taker.amount = a->amount;
     for (size_t i = 0; i < s->units.n; i++) {
         const struct bh_unit *u = &s->units.at[i];
         const struct bh_gang *g = bh_gang_at(s, u->job);
@@ -166,7 +169,7 @@ static bool starts_with_those_gone(struct bh_sched *s, const struct attempt *a)
         if (u->out)
             bh_queue_apply(&s->queues, BH_CHARGE_END, &c, s->now_ms);
     }
-    const bool ok = bh_queue_may_start(&s->queues, &a->search.taker, &why);
+    const bool ok = bh_queue_may_start(&s->queues, &taker, &why);
     bh_queues_rollback(&s->queues, mark);
     bh_sched_step(s, s->units.n);
     return ok;
@@ -185,10 +188,20 @@ static bool account_allows(struct bh_sched *s, const struct attempt *a)
     return ok && (!a->kept || starts_with_those_gone(s, a));
 }
 
-static bool fits(struct bh_sched *s, const struct attempt *a, bool keep)
+/* Where it is placed it may take more than the least: GPUs of a model that is counted apart, or with more memory. */
+static bool place_allowed(struct bh_sched *s, struct attempt *a)
+{
+    if (!bh_gang_place(s, a->shape))
+        return false;
+    a->amount = bh_placed_amount(s, a->shape);
+    return !memcmp(&a->amount, &a->search.taker.amount, sizeof(a->amount)) || account_allows(s, a);
+}
+
+static bool fits(struct bh_sched *s, struct attempt *a, bool keep)
 {
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
-    const bool ok = account_allows(s, a) && bh_gang_place(s, a->shape);
+    a->amount = a->search.taker.amount;
+    const bool ok = account_allows(s, a) && place_allowed(s, a);
     if (ok && keep)
         bh_shelf_commit(&s->shelf, mark);
     else
@@ -319,18 +332,43 @@ static bool weed(struct bh_sched *s, struct attempt *a, uint32_t out)
 
 /* ---- may they go? ---- */
 
-/* On no: why, and in left_out whom to do without where it is one of them. */
-static bool agreed(struct bh_sched *s, struct attempt *a, struct bh_line *l, bool *ret_again)
+static bool parks(const struct bh_unit *u)
+{
+    return u->out && (u->rung == BH_RUNG_PAUSE || u->rung == BH_RUNG_SUSPEND);
+}
+
+/* What its queue goes on paying for. */
+static struct bh_resources stays_of(const struct bh_sched *s, const struct bh_unit *u)
+{
+    const struct bh_shape *shape = bh_shape_of(s, bh_gang_at(s, u->job));
+    struct bh_resources all = {{0}};
+    for (uint32_t i = 0; i < u->n && parks(u); i++) {
+        const struct bh_place *p = &s->unit_places.at[u->first + i];
+        const struct bh_resources one =
+            bh_parked_amount(s, &shape->roles[p->role], (enum bh_rung)u->rung, p->spot.node);
+        bh_resources_add(&all, &one, 1);
+    }
+    return all;
+}
+
+/* Do the queues agree that those go, each by its rung? */
+static bool queues_agree(struct bh_sched *s, const struct attempt *a, const struct bh_line *l,
+                         struct bh_queue_reason *ret)
 {
     const struct bh_charge taker = bh_placed_charge(s, l);
     s->charges.n = s->judged.n = 0;
     for (size_t i = 0; i < s->units.n; i++) {
-        const struct bh_gang *g = bh_gang_at(s, s->units.at[i].job);
-        if (s->units.at[i].out)
-            *bh_vec_push(&s->charges) = (struct bh_charge){.queue = g->queue,
-                                                           .band = (enum bh_priority)g->band,
-                                                           .started_ms = g->charged_ms,
-                                                           .amount = s->units.at[i].amount};
+        const struct bh_unit *u = &s->units.at[i];
+        const struct bh_gang *g = bh_gang_at(s, u->job);
+        if (!u->out)
+            continue;
+        struct bh_charge *c = bh_vec_push(&s->charges);
+        *c = (struct bh_charge){.queue = g->queue,
+                                .band = (enum bh_priority)g->band,
+                                .started_ms = g->charged_ms,
+                                .amount = u->amount};
+        const struct bh_resources stays = stays_of(s, u);
+        bh_resources_less(&c->amount, &stays);
     }
     for (size_t i = 0, k = 0; i < s->units.n; i++) {
         const struct bh_unit *u = &s->units.at[i];
@@ -338,8 +376,14 @@ static bool agreed(struct bh_sched *s, struct attempt *a, struct bh_line *l, boo
             *bh_vec_push(&s->judged) = (struct bh_victim){
                 &s->charges.at[k++], u->hold == BH_NONE ? s->gangs.at[u->job].priority : INT32_MIN};
     }
-    if (bh_queue_may_reclaim(&s->queues, &taker, a->search.priority, s->judged.at, (uint32_t)s->judged.n,
-                             &l->why_not))
+    return bh_queue_may_reclaim(&s->queues, &taker, a->search.priority, s->judged.at, (uint32_t)s->judged.n,
+                                ret);
+}
+
+/* On no: why, and in left_out whom to do without where it is one of them. */
+static bool agreed(struct bh_sched *s, struct attempt *a, struct bh_line *l, bool *ret_again)
+{
+    if (queues_agree(s, a, l, &l->why_not))
         return true;
     if (l->why_not.why == BH_QUEUE_KEPT && !a->kept) {
         a->kept = *ret_again = true;
@@ -357,21 +401,64 @@ static bool agreed(struct bh_sched *s, struct attempt *a, struct bh_line *l, boo
 
 /* ---- how they go ---- */
 
-static void choose_rungs(struct bh_sched *s)
+static enum bh_rung last_rung(const struct bh_sched *s, const struct bh_unit *u)
 {
+    return bh_shape_of(s, bh_gang_at(s, u->job))->can & BH_CAN_REQUEUE ? BH_RUNG_REQUEUE : BH_RUNG_KILL;
+}
+
+/* A suspended image may cost more than to start again. What cannot start again is not killed for that. */
+static enum bh_rung rung_of(struct bh_sched *s, const struct bh_unit *u)
+{
+    const struct bh_gang *g = bh_gang_at(s, u->job);
+    const struct bh_shape *shape = bh_shape_of(s, g);
+    const enum bh_rung last = last_rung(s, u);
+    if (u->hold != BH_NONE)
+        return BH_RUNG_NARROW;
+    if (!g->extra && bh_shape_parks(shape, BH_RUNG_PAUSE) && unit_back(s, u, BH_RUNG_PAUSE))
+        return BH_RUNG_PAUSE;
+    if (!g->extra && bh_shape_parks(shape, BH_RUNG_SUSPEND) &&
+        (last == BH_RUNG_KILL ||
+         bh_gang_lost_ms(s, g, BH_RUNG_SUSPEND) <= bh_gang_lost_ms(s, g, BH_RUNG_REQUEUE)) &&
+        unit_back(s, u, BH_RUNG_SUSPEND))
+        return BH_RUNG_SUSPEND;
+    return last;
+}
+
+/* The one that the queues named, or else the last; BH_NONE: none is parked. */
+static uint32_t parked_unit(const struct bh_sched *s, uint32_t named)
+{
+    uint32_t found = BH_NONE, k = 0;
+    for (uint32_t i = 0; i < s->units.n; i++) {
+        const struct bh_unit *u = &s->units.at[i];
+        if (parks(u) && k == named)
+            return i;
+        k += u->out;
+        found = parks(u) ? i : found;
+    }
+    return found;
+}
+
+/*
+ * The cheapest of each that leaves the job its room. Then the account: they agreed that all of these go, and of whom is
+ * parked the memory stays. Where that is too much for somebody, one after the other goes altogether.
+ */
+static void choose_rungs(struct bh_sched *s, const struct attempt *a, const struct bh_line *l)
+{
+    struct bh_queue_reason why;
+    uint32_t one = BH_NONE;
     for (size_t i = s->units.n; i-- > 0;) {
         struct bh_unit *u = &s->units.at[i];
-        const uint8_t can = bh_shape_of(s, bh_gang_at(s, u->job))->can;
-        if (!u->out)
-            continue;
-        if (u->hold != BH_NONE)
-            u->rung = BH_RUNG_NARROW;
-        else if ((can & BH_CAN_PAUSE) && !s->gangs.at[u->job].extra && unit_back(s, u, BH_RUNG_PAUSE))
-            u->rung = BH_RUNG_PAUSE;
-        else if ((can & BH_CAN_SUSPEND) && !s->gangs.at[u->job].extra && unit_back(s, u, BH_RUNG_SUSPEND))
-            u->rung = BH_RUNG_SUSPEND;
-        else
-            u->rung = can & BH_CAN_REQUEUE ? BH_RUNG_REQUEUE : BH_RUNG_KILL;
+        if (u->out)
+            u->rung = (uint8_t)rung_of(s, u);
+    }
+    for (uint32_t tries = 0; (one = parked_unit(s, BH_NONE)) != BH_NONE && !queues_agree(s, a, l, &why);
+         tries++) {
+        if (tries < BH_SEARCH_TRIES)
+            one = parked_unit(s, why.victim);
+        do {
+            s->units.at[one].rung = (uint8_t)last_rung(s, &s->units.at[one]);
+            one = parked_unit(s, BH_NONE);
+        } while (tries >= BH_SEARCH_TRIES && one != BH_NONE);
     }
 }
 
@@ -402,11 +489,10 @@ static void evict_unit(struct bh_sched *s, const struct bh_unit *u, uint64_t oth
 /* What is left of a victim's room beside the job is not free before the victim is gone. */
 static void linger(struct bh_sched *s, const struct bh_unit *u)
 {
-    const bool parks = u->rung == BH_RUNG_PAUSE || u->rung == BH_RUNG_SUSPEND;
     for (uint32_t i = 0; i < u->n; i++) {
         const struct bh_place *p = &s->unit_places.at[u->first + i];
         uint32_t hold = BH_NONE;
-        if (parks ||
+        if (parks(u) ||
             bh_shelf_take(&s->shelf, class_of(s, u, p->role, BH_RUNG_KILL), &p->spot, &hold, NULL) < 0)
             hold = BH_NONE;
         bh_left_add(s, u->job, hold, p->spot.node);
@@ -429,6 +515,8 @@ static void park(struct bh_sched *s, const struct bh_unit *u)
              0);
         bh_gang_add(s, u->job, &p, hold, false);
     }
+    const struct bh_resources stays = stays_of(s, u);
+    bh_gang_stays(s, u->job, &stays);
     s->gangs.at[u->job].parked = u->rung;
 }
 
@@ -446,8 +534,7 @@ static void commit(struct bh_sched *s, struct attempt *a, uint32_t line)
              0);
     }
     for (size_t i = s->units.n; i-- > 0;) {
-        if (s->units.at[i].out &&
-            (s->units.at[i].rung == BH_RUNG_PAUSE || s->units.at[i].rung == BH_RUNG_SUSPEND))
+        if (parks(&s->units.at[i]))
             park(s, &s->units.at[i]);
     }
     for (size_t i = 0; i < s->units.n; i++) {
@@ -478,7 +565,7 @@ static bool attempt(struct bh_sched *s, struct attempt *a, uint32_t line)
         if (shortest(s, a)) {
             const uint32_t out = refill(s, a);
             if (out && (out == 1 || weed(s, a, out)) && agreed(s, a, l, &again) && !vetoed(s, l)) {
-                choose_rungs(s);
+                choose_rungs(s, a, l);
                 commit(s, a, line);
                 return true;
             }
@@ -541,6 +628,16 @@ static uint32_t whole_of(const struct bh_sched *s, const struct bh_shape *shape)
     return least > 1 ? least : 0;
 }
 
+static bool needs_time_only(const struct bh_sched *s, const struct bh_shape *shape)
+{
+    bool only = true;
+    for (uint32_t i = 0; i < shape->n_roles && only; i++) {
+        const uint8_t form = s->requests.at.at[shape->roles[i].class_].form;
+        only = form == BH_FORM_SHARE || form == BH_FORM_CPU;
+    }
+    return only;
+}
+
 bool bh_reclaim(struct bh_sched *s, uint32_t line)
 {
     const struct bh_line *l = &s->lines.at[line];
@@ -552,12 +649,13 @@ bool bh_reclaim(struct bh_sched *s, uint32_t line)
                                             .firm = a.shape->firm,
                                             .band = (enum bh_priority)l->band,
                                             .started_ms = s->now_ms,
-                                            .amount = a.shape->least},
+                                            .amount = bh_shape_asks(s, a.shape)},
                                   .priority = s->gangs.at[l->heap.at[0]].priority,
                                   .models = a.shape->anywhere ? UINT64_MAX : a.shape->models,
                                   .shape = a.shape,
                                   .per_node = l->stuck == BH_STUCK_QUOTA ? 0 : whole_of(s, a.shape),
-                                  .serves = leaf->config.serves};
+                                  .serves = leaf->serves,
+                                  .pauses = needs_time_only(s, a.shape)};
     /* Those who have too much; where that is not enough, lower priorities of its own queue; then both together. */
     const uint32_t scope = bh_search_scope(s, l->queue, &a.shape->least);
     const bool own = room->low < a.search.priority || room->n_extra;

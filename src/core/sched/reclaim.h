@@ -14,7 +14,8 @@
  * it misses about one in a thousand (reclaim_test.c compares).
  *
  * Each victim goes by the cheapest rung that leaves the job its room: a share is paused if its memory is not
- * needed; suspended if its image fits into the memory of its host; requeued; killed.
+ * needed; suspended if its image fits into the memory of its host, and writing it costs less than to start again;
+ * requeued; killed. What stays of it is still on the account of its queue.
  */
 #ifndef BH_CORE_SCHED_RECLAIM_H
 #define BH_CORE_SCHED_RECLAIM_H
@@ -34,6 +35,7 @@ struct bh_search {
     bool own;          /* the taker's own queue: lower priorities */
     bool entitled;     /* the taker stays within what it is entitled to */
     bool serves;
+    bool pauses;       /* it needs no whole GPU: who is paused may make room for it */
     size_t at_elastic; /* where the search for elastic members is */
     uint32_t at_hold;
     struct {
@@ -46,7 +48,7 @@ struct bh_search {
 };
 
 /* Below which queue somebody must go so that the leaf may have so much more; BH_NONE: nobody there could. */
-uint32_t bh_search_scope(const struct bh_sched *s, uint32_t leaf, const struct bh_amount *more);
+uint32_t bh_search_scope(const struct bh_sched *s, uint32_t leaf, const struct bh_resources *more);
 /* Does anybody beside the leaf's path have too much? */
 bool bh_search_any(const struct bh_sched *s, uint32_t leaf);
 /* A new search: which queues could lose something. */
@@ -57,8 +59,8 @@ bool bh_search_next(struct bh_sched *s, struct bh_search *f, uint32_t *ret_job, 
 /* May this one go in this search, as far as one alone can be judged? */
 bool bh_search_takes(const struct bh_sched *s, const struct bh_search *f, uint32_t job, uint32_t hold);
 /* The order within a queue; and its i-th, or BH_NONE. */
-bool bh_victim_before(const struct bh_sched *s, uint32_t a, uint32_t b);
-uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i);
+bool bh_victim_before(const struct bh_sched *s, uint32_t a, uint32_t b, bool pauses);
+uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i, bool pauses);
 
 /* ---- reclaim_node.c ---- */
 

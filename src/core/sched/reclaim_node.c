@@ -40,18 +40,19 @@ static bool is_listed(const struct bh_sched *s, size_t from, uint32_t job)
 }
 
 /* In the order of victims: members above a minimum, then as in a queue. */
-static bool before(const struct bh_sched *s, const struct bh_here *a, const struct bh_here *b)
+static bool before(const struct bh_sched *s, const struct bh_search *f, const struct bh_here *a,
+                   const struct bh_here *b)
 {
     const bool x = a->hold != BH_NONE, y = b->hold != BH_NONE;
-    return x != y ? x : bh_victim_before(s, a->job, b->job);
+    return x != y ? x : bh_victim_before(s, a->job, b->job, f->pauses);
 }
 
-static void list(struct bh_sched *s, size_t from, uint32_t job, uint32_t hold)
+static void list(struct bh_sched *s, const struct bh_search *f, size_t from, uint32_t job, uint32_t hold)
 {
     const struct bh_here what = {job, hold};
     size_t i = s->here.n;
     (void)bh_vec_push(&s->here);
-    for (; i > from && before(s, &what, &s->here.at[i - 1]); i--)
+    for (; i > from && before(s, f, &what, &s->here.at[i - 1]); i--)
         s->here.at[i] = s->here.at[i - 1];
     s->here.at[i] = what;
 }
@@ -76,7 +77,7 @@ uint32_t bh_search_here(struct bh_sched *s, const struct bh_search *f, uint32_t 
             continue;
         gpus |= s->shelf.holds.at[h].gpus;
         if (o->extra || !is_listed(s, 0, o->job))
-            list(s, from, o->job, o->extra ? h : BH_NONE);
+            list(s, f, from, o->job, o->extra ? h : BH_NONE);
     }
     const uint32_t pieces = room_for(s, f, node, gpus);
     if (!pieces)
@@ -89,8 +90,9 @@ void bh_search_own_rest(struct bh_sched *s, const struct bh_search *f)
 {
     const size_t from = s->here.n;
     uint32_t job;
-    for (uint32_t i = 0; i < OWN_MAX && (job = bh_victim_at(s, f->taker.queue, i)) != BH_NONE; i++) {
+    for (uint32_t i = 0; i < OWN_MAX && (job = bh_victim_at(s, f->taker.queue, i, f->pauses)) != BH_NONE;
+         i++) {
         if (bh_search_takes(s, f, job, BH_NONE) && !is_listed(s, 0, job))
-            list(s, from, job, BH_NONE);
+            list(s, f, from, job, BH_NONE);
     }
 }

@@ -52,10 +52,14 @@ TEST(the_cheapest_rung_that_frees_what_is_needed)
     /* Time is enough for the small one; the large one needs the memory. */
     CHECK_EQ(rung_for(can(shares, all, 0), small, &price), BH_RUNG_PAUSE);
     CHECK_EQ(price, 0);
-    CHECK_EQ(rung_for(can(shares, all, 0), large, &price), BH_RUNG_SUSPEND);
-    CHECK(price > 0);
+    CHECK_EQ(rung_for(can(shares, all, 270), large, &price), BH_RUNG_SUSPEND);
+    CHECK_EQ(price, 8 * 200 * 600);
+    CHECK_EQ(rung_for(can(shares, all, 0), large, &price), BH_RUNG_REQUEUE); /* its image is all its memory */
+    CHECK_EQ(price, 8 * 500 * 600);
+    CHECK_EQ(rung_for(can(shares, BH_CAN_SUSPEND, 0), large, &price),
+             BH_RUNG_SUSPEND); /* not killed for that */
     CHECK_EQ(rung_for(can(shares, BH_CAN_SUSPEND | BH_CAN_REQUEUE, 1 << 19), large, &price), BH_RUNG_REQUEUE);
-    CHECK_EQ(rung_for(can(whole, all, 1000), job_of(9, 2, 1, 8), &price), BH_RUNG_SUSPEND);
+    CHECK_EQ(rung_for(can(whole, all, 500), job_of(9, 2, 1, 8), &price), BH_RUNG_SUSPEND);
     CHECK_EQ(rung_for(can(whole, all, 0), job_of(9, 2, 1, 8), &price), BH_RUNG_REQUEUE); /* no image known */
     CHECK_EQ(price, 8 * 500 * GPU); /* since its checkpoint */
     CHECK_EQ(rung_for(can(whole, 0, 0), job_of(9, 2, 1, 8), &price), BH_RUNG_KILL);
@@ -413,6 +417,147 @@ TEST(against_every_set_of_victims)
     CHECK(score.found > WORLDS / 10);
     CHECK(score.more * 50 <= score.found);    /* the order of victims counts more than their number */
     CHECK(score.missed * 200 <= score.found); /* bisection and one pass are no search of all sets */
+}
+
+/* A group that serves under an SLO protects whoever is below it, for as long as it does. */
+TEST(who_serves_below_a_group_loses_nothing_to_training)
+{
+    for (uint32_t serving = 0; serving < 2; serving++) {
+        struct bh_sched *s = plain_sched();
+        struct bh_queue_config c;
+        add_fleet(s, 1, 8);
+        bh_queue_config_group(&c);
+        c.serves = true;
+        say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+        add_queue(s, 2, 1, 0, 0);
+        add_queue(s, 3, 0, 0, 8);
+        struct bh_gang_spec j = job_of(1, 2, 2, 1);
+        j.roles[0].max = 8;
+        submit(s, j);
+        cycle(s, 1);
+        CHECK_EQ(bh_sched_job(s, 1)->n_holds, 8);
+        submit(s, job_of(2, 3, 1, 8));
+        c.serves = serving;
+        say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+        cycle(s, 10);
+        CHECK_EQ(told_of(s, BH_DECIDE_EVICT, 1), serving ? 0 : 7); /* six members, and then the rest of it */
+        CHECK_EQ(state_of(s, 2), serving ? BH_GANG_PENDING : BH_GANG_BOUND);
+        bh_sched_free(s);
+    }
+}
+
+/* Two that could go, each on its own GPU: one that can be paused and ran long, one that can nothing and is young. */
+static struct bh_sched *long_and_young(void)
+{
+    struct bh_sched *s = plain_sched();
+    add_fleet(s, 2, 1);
+    add_queue(s, 1, 0, 0, 0);
+    add_queue(s, 2, 0, 0, 2);
+    submit(s, can(share_of(1, 1, 900, 1000), BH_CAN_PAUSE | BH_CAN_REQUEUE, 0));
+    cycle(s, 1);
+    submit(s, can(share_of(2, 1, 900, 1000), 0, 0));
+    cycle(s, 1000000);
+    return s;
+}
+
+TEST(who_can_be_paused_for_nothing_goes_before_who_is_killed)
+{
+    struct bh_sched *s = long_and_young();
+    CHECK_EQ(bh_sched_stats(s).runs, 2);
+    submit(s, share_of(3, 2, 900, 1000));
+    cycle(s, 1100000);
+    const struct bh_decision *d = decision_of(s, BH_DECIDE_EVICT, 1);
+    CHECK(d != NULL);
+    CHECK_EQ(d->rung, BH_RUNG_PAUSE);
+    CHECK_EQ(d->price, 0);
+    CHECK_EQ(told_of(s, BH_DECIDE_EVICT, 0), 1);
+    bh_sched_free(s);
+    s = long_and_young();
+    submit(s, job_of(3, 2, 1, 1)); /* all of a GPU: a pause would leave the memory there */
+    cycle(s, 1100000);
+    CHECK_EQ(told_of(s, BH_DECIDE_EVICT, 0), 1);
+    CHECK_EQ(decision_of(s, BH_DECIDE_EVICT, 2)->price, 900 * 100000);
+    bh_sched_free(s);
+}
+
+/* Of who is paused the memory stays, and so does what is paid for it; up to a limit above both. */
+TEST(who_is_paused_pays_for_its_memory)
+{
+    for (uint64_t limit = 100; limit <= 110; limit += 10) {
+        struct bh_sched *s = plain_sched();
+        struct bh_queue_config c;
+        add_fleet(s, 1, 1);
+        bh_queue_config_group(&c);
+        c.limit.at[BH_RES_MIB] = limit * 500;
+        say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+        add_queue(s, 2, 1, 0, 0);
+        add_queue(s, 3, 1, 0, 1);
+        submit(s, can(share_of(1, 2, 900, 50000), BH_CAN_PAUSE | BH_CAN_REQUEUE, 0));
+        cycle(s, 1);
+        submit(s, share_of(2, 3, 900, 5000));
+        cycle(s, 10);
+        const bool pauses = limit == 110;
+        CHECK_EQ(decision_of(s, BH_DECIDE_EVICT, 1)->rung, pauses ? BH_RUNG_PAUSE : BH_RUNG_REQUEUE);
+        CHECK_EQ(s->queues.at.at[2].used.at[BH_RES_MIB], pauses ? 50000 : 0);
+        CHECK_EQ(s->queues.at.at[2].used.at[BH_RES_GPU], 0);
+        cycle(s, 11);
+        CHECK(sched_is_sound(s));
+        CHECK_EQ(state_of(s, 2), BH_GANG_RUNS);
+        tell(s, BH_SCHED_FINISH, 2, 20);
+        cycle(s, 20); /* it had the memory all the time, and needs no more of it to go on */
+        CHECK_EQ(told_of(s, pauses ? BH_DECIDE_RESUME : BH_DECIDE_START, 1), 1);
+        CHECK_EQ(s->queues.at.at[1].used.at[BH_RES_MIB], 50000);
+        CHECK(sched_is_sound(s));
+        bh_sched_free(s);
+    }
+}
+
+TEST(a_paused_job_that_ends_pays_no_more)
+{
+    static const enum bh_sched_event_kind ends[] = {BH_SCHED_FINISH, BH_SCHED_CANCEL};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct bh_sched *s = borrower();
+        size_t n;
+        submit(s, can(share_of(1, 1, 900, 50000), BH_CAN_PAUSE, 0));
+        submit(s, job_of(3, 1, 7, 1));
+        cycle(s, 1);
+        submit(s, share_of(2, 2, 900, 5000));
+        (void)bh_sched_decide(s, 10, 0, &n);
+        CHECK_EQ(decision_of(s, BH_DECIDE_EVICT, 1)->rung, BH_RUNG_PAUSE);
+        if (i / 2) /* gone and waiting, or still to go */
+            tell(s, BH_SCHED_GONE, 1, 11);
+        CHECK_EQ(s->queues.at.at[1].used.at[BH_RES_MIB], 7 * 80000 + 50000);
+        tell(s, ends[i % 2], 1, 12);
+        bh_sched_settle(s);
+        CHECK_EQ(s->queues.at.at[1].used.at[BH_RES_MIB], 7 * 80000);
+        cycle(s, 13);
+        CHECK(sched_is_sound(s));
+        bh_sched_free(s);
+    }
+}
+
+/* Whole GPUs wait at a limit of memory; a higher priority of the queue gets what a lower one has of it. */
+TEST(in_one_queue_memory_changes_hands)
+{
+    struct bh_sched *s = plain_sched();
+    struct bh_queue_config c;
+    add_fleet(s, 1, 8);
+    bh_queue_config_init(&c);
+    c.deserved.at[BH_RES_GPU] = 8 * GPU;
+    c.limit.at[BH_RES_MIB] = 2 * 80000;
+    say(s, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = 1, .queue = &c});
+    submit(s, job_of(1, 1, 1, 1));
+    submit(s, job_of(2, 1, 1, 1));
+    submit(s, job_of(3, 1, 1, 1));
+    cycle(s, 1);
+    CHECK_EQ(bh_sched_stats(s).runs, 2);
+    struct bh_gang_spec j = job_of(4, 1, 1, 1);
+    j.priority = 1;
+    submit(s, j);
+    cycle(s, 10);
+    CHECK_EQ(told_of(s, BH_DECIDE_EVICT, 0), 1);
+    CHECK(state_of(s, 4) == BH_GANG_RUNS || state_of(s, 4) == BH_GANG_BOUND);
+    bh_sched_free(s);
 }
 
 TEST_MAIN

@@ -4,15 +4,16 @@
  *
  * First members of elastic gangs above their minimum. Then whole jobs: from the queue that is most saturated,
  * level by level, where what was released so far in this search counts as gone; in a queue the lowest priority,
- * then those who leave room for a whole member of the job (so that few go rather than many), then who loses
- * least, then the youngest. Queues that are within what is theirs are not looked at, nor is anything that must
- * not be interrupted. Whether all those who really go may go together is for queue_reclaim.h to say.
+ * then those who leave room for a whole member of the job (so that few go rather than many), then whom the
+ * cheapest rung that could be enough costs least, then who would lose least, then the youngest. Queues that are
+ * within what is theirs are not looked at, nor is anything that must not be interrupted. Whether all those who
+ * really go may go together is for queue_reclaim.h to say.
  */
 #include "core/sched/reclaim.h"
 
 /* ---- a queue's victims in order, sorted as far as somebody asked ---- */
 
-static bool past_min_run(const struct bh_sched *s, const struct bh_gang *g)
+bool bh_gang_past_min_run(const struct bh_sched *s, const struct bh_gang *g)
 {
     /* At the very moment it started it is safe in any case: at one moment nobody goes twice. */
     const uint64_t min_ms = g->min_run_ms ? g->min_run_ms : 1;
@@ -21,39 +22,68 @@ static bool past_min_run(const struct bh_sched *s, const struct bh_gang *g)
 
 static bool may_go(const struct bh_sched *s, const struct bh_gang *g)
 {
-    return g->state == BH_GANG_RUNS && !s->shapes.at[g->shape].firm && past_min_run(s, g);
+    return g->state == BH_GANG_RUNS && !s->shapes.at[g->shape].firm && bh_gang_past_min_run(s, g);
 }
 
+/* What is lost when it goes by the last rung that it has. */
 static uint64_t loses(const struct bh_sched *s, const struct bh_gang *g)
 {
-    const bool requeues = s->shapes.at[g->shape].can & BH_CAN_REQUEUE;
-    const uint64_t kept = requeues && g->checkpoint_ms > g->since_ms ? g->checkpoint_ms : g->since_ms;
-    return bh_wide_scale(s->shapes.at[g->shape].least.at[BH_RES_GPU], s->now_ms > kept ? s->now_ms - kept : 0,
-                         1);
+    const struct bh_shape *shape = &s->shapes.at[g->shape];
+    const enum bh_rung last = shape->can & BH_CAN_REQUEUE ? BH_RUNG_REQUEUE : BH_RUNG_KILL;
+    return bh_wide_scale(shape->least.at[BH_RES_GPU], bh_gang_lost_ms(s, g, last), 1);
 }
 
-static bool goes_before(const void *context, uint32_t x, uint32_t y)
+/*
+ * ... by the cheapest that could be enough. A pause leaves the memory where it is, so that is of no use to who wants
+ * all of a GPU. Elastic gangs are not parked as long as they have more than their minimum; that may change within a
+ * cycle, and the order must not.
+ */
+static uint64_t costs(const struct bh_sched *s, const struct bh_gang *g, uint64_t most, bool pauses)
 {
-    const struct bh_sched *s = context;
+    const struct bh_shape *shape = &s->shapes.at[g->shape];
+    if (shape->elastic || !(shape->can & (BH_CAN_PAUSE | BH_CAN_SUSPEND)))
+        return most;
+    if (pauses && bh_shape_parks(shape, BH_RUNG_PAUSE))
+        return 0;
+    if (!bh_shape_parks(shape, BH_RUNG_SUSPEND))
+        return most;
+    const uint64_t suspend =
+        bh_wide_scale(shape->least.at[BH_RES_GPU], bh_gang_lost_ms(s, g, BH_RUNG_SUSPEND), 1);
+    return suspend < most || !(shape->can & BH_CAN_REQUEUE) ? suspend : most;
+}
+
+bool bh_victim_before(const struct bh_sched *s, uint32_t x, uint32_t y, bool pauses)
+{
     const struct bh_gang *a = &s->gangs.at[x], *b = &s->gangs.at[y];
     if (a->priority != b->priority)
         return a->priority < b->priority;
     const uint64_t la = loses(s, a), lb = loses(s, b);
+    const uint64_t ca = costs(s, a, la, pauses), cb = costs(s, b, lb, pauses);
+    if (ca != cb)
+        return ca < cb;
     if (la != lb)
         return la < lb;
     return a->since_ms != b->since_ms ? a->since_ms > b->since_ms : a->id > b->id;
 }
 
-bool bh_victim_before(const struct bh_sched *s, uint32_t a, uint32_t b)
+static bool before_whole(const void *s, uint32_t a, uint32_t b)
 {
-    return goes_before(s, a, b);
+    return bh_victim_before(s, a, b, false);
 }
 
-static void gather(struct bh_sched *s, uint32_t queue)
+static bool before_time(const void *s, uint32_t a, uint32_t b)
+{
+    return bh_victim_before(s, a, b, true);
+}
+
+static bh_before *const befores[2] = {before_whole, before_time};
+
+static void gather(struct bh_sched *s, uint32_t queue, bool pauses)
 {
     struct bh_room *q = &s->rooms.at[queue];
-    q->victims_cycle = s->stats.cycles;
-    q->victims = (uint32_t)s->victims.n;
+    struct bh_ranking *k = &q->rankings[pauses];
+    k->cycle = s->stats.cycles;
+    k->first = (uint32_t)s->victims.n;
     q->low = INT32_MAX;
     for (uint32_t i = q->first_run; i != BH_NONE; i = s->gangs.at[i].next) {
         const struct bh_gang *g = &s->gangs.at[i];
@@ -62,28 +92,28 @@ static void gather(struct bh_sched *s, uint32_t queue)
         if (may_go(s, g))
             *bh_vec_push(&s->victims) = i;
     }
-    q->n_victims = (uint32_t)s->victims.n - q->victims;
-    q->n_sorted = q->n_went = 0;
-    bh_heap_make(&s->victims.at[q->victims], q->n_victims, goes_before, s);
-    bh_sched_step(s, q->n_victims / 8 + 1);
+    k->n = (uint32_t)s->victims.n - k->first;
+    k->sorted = k->went = 0;
+    bh_heap_make(&s->victims.at[k->first], k->n, befores[pauses], s);
+    bh_sched_step(s, k->n / 8 + 1);
 }
 
 /* The i-th victim of a queue, or BH_NONE. Sorted ones stand at the end, the first of them last. */
-uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i)
+uint32_t bh_victim_at(struct bh_sched *s, uint32_t queue, uint32_t i, bool pauses)
 {
-    struct bh_room *q = &s->rooms.at[queue];
-    if (q->victims_cycle != s->stats.cycles)
-        gather(s, queue);
-    uint32_t *at = &s->victims.at[q->victims];
-    if (i >= q->n_victims)
+    struct bh_ranking *k = &s->rooms.at[queue].rankings[pauses];
+    if (k->cycle != s->stats.cycles)
+        gather(s, queue, pauses);
+    uint32_t *at = &s->victims.at[k->first];
+    if (i >= k->n)
         return BH_NONE;
-    while (q->n_sorted <= i) {
-        const uint32_t left = q->n_victims - ++q->n_sorted, front = at[0];
+    while (k->sorted <= i) {
+        const uint32_t left = k->n - ++k->sorted, front = at[0];
         at[0] = at[left];
         at[left] = front;
-        bh_heap_sift(at, left, 0, goes_before, s);
+        bh_heap_sift(at, left, 0, befores[pauses], s);
     }
-    return at[q->n_victims - 1 - i];
+    return at[k->n - 1 - i];
 }
 
 /* ---- is there any hope ---- */
@@ -118,7 +148,7 @@ void bh_reclaim_prepare(struct bh_sched *s)
 }
 
 /* May this queue have so much more, without anybody below it going? */
-static bool may_grow(const struct bh_sched *s, const struct bh_queue *q, const struct bh_amount *more)
+static bool may_grow(const struct bh_sched *s, const struct bh_queue *q, const struct bh_resources *more)
 {
     for (unsigned r = 0; r < BH_RES_COUNT; r++) {
         const uint64_t then = q->used.at[r] + more->at[r];
@@ -129,7 +159,7 @@ static bool may_grow(const struct bh_sched *s, const struct bh_queue *q, const s
     return true;
 }
 
-uint32_t bh_search_scope(const struct bh_sched *s, uint32_t leaf, const struct bh_amount *more)
+uint32_t bh_search_scope(const struct bh_sched *s, uint32_t leaf, const struct bh_resources *more)
 {
     const struct bh_queue *all = s->queues.at.at;
     const uint32_t entitled = bh_queue_within(&all[leaf], more);
@@ -182,7 +212,7 @@ static bool could_lose(const struct bh_sched *s, const struct bh_search *f, uint
 {
     const struct bh_queue *q = &s->queues.at.at[queue];
     if (q->first_child == BH_QUEUE_NONE &&
-        (!s->rooms.at[queue].n_runs || (q->config.serves && !f->serves) || queue == f->taker.queue))
+        (!s->rooms.at[queue].n_runs || (q->serves && !f->serves) || queue == f->taker.queue))
         return false;
     return over(s, f, queue);
 }
@@ -211,11 +241,12 @@ static void saturate(struct bh_sched *s, uint32_t queue)
     }
 }
 
-static void enter(struct bh_sched *s, uint32_t queue, bool open)
+static void enter(struct bh_sched *s, const struct bh_search *f, uint32_t queue, bool open)
 {
     struct bh_room *q = &s->rooms.at[queue];
+    const struct bh_ranking *k = &q->rankings[f->pauses];
     q->search = s->search;
-    q->cursor[0] = q->cursor[1] = q->victims_cycle == s->stats.cycles ? q->n_went : 0;
+    q->cursor[0] = q->cursor[1] = k->cycle == s->stats.cycles ? k->went : 0;
     q->open = q->could = open;
     memset(&q->gone, 0, sizeof(q->gone));
     saturate(s, queue);
@@ -229,14 +260,14 @@ void bh_search_open(struct bh_sched *s, struct bh_search *f)
     f->at_hold = f->walk = BH_NONE;
     f->looked = 0;
     /* What is on the taker's own path need not have too much; only what is beside it. */
-    enter(s, f->taker.queue, f->own);
+    enter(s, f, f->taker.queue, f->own);
     for (uint32_t i = f->taker.queue; i != f->scope; i = all[i].parent)
-        enter(s, all[i].parent, true);
+        enter(s, f, all[i].parent, true);
     for (uint32_t i = f->scope + 1; f->others && i < s->queues.at.n;
          i++) { /* children come after their parents */
         const struct bh_room *up = &s->rooms.at[all[i].parent];
         if (s->rooms.at[i].search != s->search && up->search == s->search && up->open)
-            enter(s, i, could_lose(s, f, i));
+            enter(s, f, i, could_lose(s, f, i));
     }
     bh_sched_step(s, s->queues.at.n / 16 + 1);
 }
@@ -388,7 +419,7 @@ static bool is_enough(const struct bh_sched *s, const struct bh_search *f, const
 static uint32_t look_on(struct bh_sched *s, const struct bh_search *f, uint32_t leaf, bool enough)
 {
     uint32_t *cursor = &s->rooms.at[leaf].cursor[!enough];
-    for (uint32_t job; (job = bh_victim_at(s, leaf, *cursor)) != BH_NONE; ++*cursor) {
+    for (uint32_t job; (job = bh_victim_at(s, leaf, *cursor, f->pauses)) != BH_NONE; ++*cursor) {
         const struct bh_gang *g = bh_gang_at(s, job);
         if (leaf == f->taker.queue && g->priority >= f->priority)
             return BH_NONE;
@@ -400,19 +431,21 @@ static uint32_t look_on(struct bh_sched *s, const struct bh_search *f, uint32_t 
 }
 
 /* The first of a leaf that has not gone, whatever its use. */
-static uint32_t first_of(struct bh_sched *s, uint32_t leaf)
+static uint32_t first_of(struct bh_sched *s, const struct bh_search *f, uint32_t leaf)
 {
-    struct bh_room *q = &s->rooms.at[leaf];
-    uint32_t job = bh_victim_at(s, leaf, q->n_went);
+    struct bh_ranking *k = &s->rooms.at[leaf].rankings[f->pauses];
+    uint32_t job = bh_victim_at(s, leaf, 0, f->pauses); /* lists them, where that was not done */
+    if (k->went)
+        job = bh_victim_at(s, leaf, k->went, f->pauses);
     while (job != BH_NONE && s->gangs.at[job].state != BH_GANG_RUNS)
-        job = bh_victim_at(s, leaf, ++q->n_went);
+        job = bh_victim_at(s, leaf, ++k->went, f->pauses);
     return job;
 }
 
 /* The next of a leaf; BH_NONE: no more. */
 static uint32_t next_of(struct bh_sched *s, const struct bh_search *f, uint32_t leaf)
 {
-    const uint32_t first = first_of(s, leaf);
+    const uint32_t first = first_of(s, f, leaf);
     if (first == BH_NONE)
         return BH_NONE;
     const uint32_t one = look_on(s, f, leaf, true);
@@ -439,9 +472,9 @@ bool bh_search_next(struct bh_sched *s, struct bh_search *f, uint32_t *ret_job, 
         }
         *ret_job = job;
         *ret_hold = BH_NONE;
-        const struct bh_amount *least = &bh_shape_of(s, bh_gang_at(s, job))->least;
+        const struct bh_resources *least = &bh_shape_of(s, bh_gang_at(s, job))->least;
         for (uint32_t i = leaf;; i = s->queues.at.at[i].parent) {
-            bh_amount_add(&s->rooms.at[i].gone, least, 1);
+            bh_resources_add(&s->rooms.at[i].gone, least, 1);
             saturate(s, i);
             if (i == f->scope)
                 return true;

@@ -124,4 +124,29 @@ TEST(who_is_within_its_share_or_protected_is_not_looked_at)
     bh_sched_free(s);
 }
 
+/* The cheapest rung that could be enough counts before the time that would be lost. */
+TEST(by_what_the_cheapest_rung_costs)
+{
+    struct bh_sched *s = three_queues(1);
+    static const uint8_t what[] = {BH_CAN_PAUSE | BH_CAN_REQUEUE, BH_CAN_SUSPEND | BH_CAN_REQUEUE,
+                                   BH_CAN_REQUEUE, BH_CAN_SUSPEND};
+    for (uint32_t i = 0; i < 4; i++) {
+        struct bh_gang_spec j = share_of(1 + i, 2, 500, 1000);
+        j.can = what[i];
+        j.roles[0].image_mib = i == 3 ? 135000 : 27; /* 100 s, or 20 ms */
+        submit(s, j);
+        cycle(s, 1 + 1000 * i); /* the oldest has most to lose */
+    }
+    uint32_t job[4];
+    for (uint32_t i = 0; i < 4; i++)
+        job[i] = (uint32_t)(bh_sched_job(s, 1 + i) - s->gangs.at);
+    tell(s, BH_SCHED_TICK, 0, 10000);
+    for (uint32_t i = 0; i < 3; i++) /* for time: paused, suspended, started again, and 100 s of image */
+        CHECK(bh_victim_before(s, job[i], job[i + 1], true) &&
+              !bh_victim_before(s, job[i + 1], job[i], true));
+    CHECK(bh_victim_before(s, job[1], job[2], false) && bh_victim_before(s, job[2], job[0], false) &&
+          bh_victim_before(s, job[0], job[3], false)); /* for a whole GPU: it would have to start again */
+    bh_sched_free(s);
+}
+
 TEST_MAIN

@@ -3,7 +3,8 @@
  * reserve.c - who gets a reservation, and whom it holds back.
  *
  * Reservations are found anew before each cycle: they are a function of the state, nothing is kept that could
- * be wrong later. Of the blocked, the highest band comes first, then who has waited longest.
+ * be wrong later. Of the blocked, the highest band that counts comes first (asking for one is not enough), then who
+ * has waited longest.
  */
 #include "core/sched/reserve.h"
 
@@ -97,18 +98,29 @@ static void see_ends(struct bh_reserve *r, const struct bh_sched *s, uint64_t no
 
 /* ---- who is blocked ---- */
 
-static bool goes_first(const struct bh_sched *s, uint32_t line_a, uint32_t line_b)
+/* As between queues in the order of service: only queues by priority have bands, as far as their budgets last. */
+static enum bh_priority band_of(const struct bh_sched *s, const struct bh_gang *g, uint64_t now_ms)
+{
+    const struct bh_shape *shape = bh_sched_shape(s, g);
+    uint32_t binding;
+    if (bh_queue_get(&s->queues, g->queue)->config.model != BH_QUOTA_PRIORITY)
+        return BH_PRIORITY_NORMAL;
+    return bh_queue_band(&s->queues, g->queue, (enum bh_priority)shape->band, shape->least.at[BH_RES_GPU],
+                         now_ms, &binding);
+}
+
+static bool goes_first(const struct bh_sched *s, uint32_t line_a, uint32_t line_b, uint64_t now_ms)
 {
     const struct bh_gang *a = bh_sched_first(s, &s->lines.at[line_a]),
                          *b = bh_sched_first(s, &s->lines.at[line_b]);
-    const uint8_t band_a = bh_sched_shape(s, a)->band, band_b = bh_sched_shape(s, b)->band;
+    const enum bh_priority band_a = band_of(s, a, now_ms), band_b = band_of(s, b, now_ms);
     if (band_a != band_b)
         return band_a > band_b;
     return a->submit_ms != b->submit_ms ? a->submit_ms < b->submit_ms : a->id < b->id;
 }
 
 /* The first `most` of the blocked lines, kept in order as they are met. */
-static void see_blocked(struct bh_reserve *r, const struct bh_sched *s)
+static void see_blocked(struct bh_reserve *r, const struct bh_sched *s, uint64_t now_ms)
 {
     r->n = 0;
     for (uint32_t i = 0; i < s->lines.n; i++) {
@@ -117,7 +129,7 @@ static void see_blocked(struct bh_reserve *r, const struct bh_sched *s)
         size_t at = r->n;
         if (!first || l->stuck != BH_STUCK_ROOM || first->parked)
             continue;
-        while (at && goes_first(s, i, r->at[at - 1].line))
+        while (at && goes_first(s, i, r->at[at - 1].line, now_ms))
             at--;
         if (at == r->config.most)
             continue;
@@ -136,7 +148,7 @@ void bh_reserve_refresh(struct bh_reserve *r, const struct bh_sched *s, uint64_t
     if (r->held.n)
         memset(r->held.at, 0, r->held.n);
     see_ends(r, s, now_ms);
-    see_blocked(r, s);
+    see_blocked(r, s, now_ms);
     for (size_t i = 0; i < r->n; i++) {
         struct bh_reservation *x = &r->at[i];
         const struct bh_gang *g = bh_sched_job(s, x->job);

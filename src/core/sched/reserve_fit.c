@@ -265,6 +265,16 @@ static size_t first_time(const struct bh_shelf *s, const uint64_t *end_ms, const
     return low;
 }
 
+/* By its size alone: are there as many GPUs below the domain as it needs, at least? */
+static bool is_large(const struct bh_shelf *s, const struct bh_shape *shape, uint32_t domain)
+{
+    uint64_t milli = 0;
+    for (uint32_t i = 0; i < shape->n_roles; i++)
+        milli +=
+            (uint64_t)shape->roles[i].min * bh_request_milli(&s->requests->at.at[shape->roles[i].class_]);
+    return milli <= (uint64_t)s->domains.at[domain].n_gpus * BH_GPU_MILLI;
+}
+
 bool bh_shadow_find(const struct bh_shelf *s, const uint64_t *end_ms, const uint64_t *times, size_t n_times,
                     const struct bh_shape *shape, struct bh_shadow *ret)
 {
@@ -274,7 +284,7 @@ bool bh_shadow_find(const struct bh_shelf *s, const uint64_t *end_ms, const uint
         ret->domain = BH_NONE;
     }
     for (uint32_t d = 0; shape->within != BH_LEVEL_ANY && d < s->domains.n; d++) {
-        if (s->domains.at[d].level != shape->within)
+        if (s->domains.at[d].level != shape->within || !is_large(s, shape, d))
             continue;
         /* Only an earlier one is better: the times before `best` are looked at. */
         const size_t i = first_time(s, end_ms, times, best, shape, d);

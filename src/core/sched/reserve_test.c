@@ -152,4 +152,56 @@ TEST(a_promise_is_kept)
     CHECK(promised == 300 && backfilled > 100);
 }
 
+/* Two queues by priority that may have this much of it, and in each a job that finds no room; who gets the only place. */
+static uint64_t reserved_for(enum bh_priority most, enum bh_quota_model model)
+{
+    static const struct bh_reserve_config only = {.most = 1};
+    struct town t;
+    struct bh_reserve *r = bh_reserve_new(&only);
+    uint64_t jobs[2];
+    size_t n;
+    town_open(&t, 1);
+    bh_sched_set_veto(t.s, bh_reserve_veto, r);
+    for (uint32_t i = 0; i < 2; i++)
+        (void)town_node(&t, BH_NONE, 8, 0);
+    for (uint32_t i = 1; i <= 2; i++) {
+        struct bh_queue_config c;
+        bh_queue_config_init(&c);
+        c.model = model;
+        c.deserved.at[BH_RES_GPU] = 8 * BH_GPU_MILLI;
+        c.band_max = most;
+        c.budget = BH_BUDGET_ANY;
+        town_tell(&t, (struct bh_sched_event){.kind = BH_SCHED_QUEUE, .id = i, .queue = &c});
+        t.n_queues++;
+        struct bh_gang_spec busy = town_job(i, 1, 7);
+        busy.firm = true;
+        busy.runtime_ms = HOUR;
+        (void)town_submit(&t, busy);
+    }
+    town_run(&t);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct bh_gang_spec j = town_job(1 + i, 1, 8);
+        j.band = i ? BH_PRIORITY_CRITICAL : BH_PRIORITY_NORMAL;
+        j.submit_ms = 5 + i;
+        jobs[i] = town_submit(&t, j);
+    }
+    town_run(&t);
+    bh_sched_settle(t.s);
+    bh_reserve_refresh(r, t.s, t.now_ms);
+    const struct bh_reservation *list = bh_reserve_list(r, &n);
+    const uint64_t job = n == 1 ? list->job : 0;
+    bh_sched_set_veto(t.s, NULL, NULL);
+    town_close(&t);
+    bh_reserve_free(r);
+    return job == jobs[0] ? 1 : job == jobs[1] ? 2 : 0;
+}
+
+TEST(to_ask_for_a_priority_is_not_to_have_it)
+{
+    CHECK_EQ(reserved_for(BH_PRIORITY_CRITICAL, BH_QUOTA_PRIORITY), 2);
+    CHECK_EQ(reserved_for(BH_PRIORITY_NORMAL, BH_QUOTA_PRIORITY),
+             1); /* no more than its queue may: asked later */
+    CHECK_EQ(reserved_for(BH_PRIORITY_CRITICAL, BH_QUOTA_FAIRSHARE), 1); /* counts in its own queue only */
+}
+
 TEST_MAIN

@@ -91,7 +91,7 @@ static int write_job(struct bh_sched *s, const struct bh_sched_event *e, struct 
     g->queue = spec->queue;
     g->user = spec->user;
     g->priority = spec->priority;
-    g->line = g->prev = g->next = g->first_hold = g->first_left = BH_NONE;
+    g->line = g->prev = g->next = g->brief_at = g->first_hold = g->first_left = BH_NONE;
     for (uint32_t i = 0; i < e->n_places; i++)
         *bh_vec_push(&s->in_spots) = e->places[i];
     return 0;

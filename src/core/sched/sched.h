@@ -12,9 +12,9 @@
  * them is bound to them and told to start when they are free. So room that was made for a job is its own, and nothing is
  * given out twice.
  *
- * Each cycle: start what waited for room to become free; give broken gangs new places; place what is pending in the
- * order of service, level by level; for what found no room and is entitled to it, find who goes (reclaim.h); grow
- * elastic gangs into what is left.
+ * Each cycle: start what waited for room to become free; give broken gangs new places, and those on drained nodes; place
+ * what is pending in the order of service, level by level; for what found no room in one piece, find who could stand
+ * elsewhere (move.c), and for what is entitled to more, who goes (reclaim.h); grow elastic gangs into what is left.
  *
  * The work of a cycle is bounded in steps, not in time, so that a bounded cycle is as repeatable as another. What
  * was left undone is done in the next.
@@ -83,14 +83,18 @@ struct bh_sched_refusal {
 };
 
 enum bh_decision_kind {
-    BH_DECIDE_START,  /* places: all of it */
-    BH_DECIDE_GROW,   /* places: more members of an elastic gang; they may wait for room as a start does */
-    BH_DECIDE_MOVE,   /* places: new ones for members whose node or GPU failed */
+    BH_DECIDE_START, /* places: all of it */
+    BH_DECIDE_GROW,  /* places: more members of an elastic gang; they may wait for room as a start does */
+    /*
+     * places: new ones for some of its members. why: BH_FOR_BROKEN, theirs failed and are gone already; else they are
+     * still there, and the host says BH_SCHED_GONE when they were left (other: for whom, where it is for a job).
+     */
+    BH_DECIDE_MOVE,
     BH_DECIDE_EVICT,  /* by the rung; BH_RUNG_NARROW: only the places */
     BH_DECIDE_RESUME, /* a paused or suspended job goes on; places */
     BH_DECISIONS
 };
-enum bh_evict_for { BH_FOR_JOB, BH_FOR_BROKEN, BH_FOR_CANCEL };
+enum bh_evict_for { BH_FOR_JOB, BH_FOR_BROKEN, BH_FOR_CANCEL, BH_FOR_DRAIN };
 
 struct bh_place {
     struct bh_spot spot;
@@ -100,19 +104,28 @@ struct bh_place {
 struct bh_decision {
     uint8_t kind; /* enum bh_decision_kind */
     uint8_t rung; /* EVICT: enum bh_rung */
-    uint8_t why;  /* EVICT: enum bh_evict_for */
+    uint8_t why;  /* EVICT, MOVE: enum bh_evict_for */
     uint8_t key;  /* START, RESUME: enum bh_turn_key that put it before the next in order */
     uint64_t job;
-    uint64_t other; /* EVICT for a job: which. START: who would have been next, or 0 */
-    uint64_t price; /* EVICT: what is lost, in millionths of a GPU second */
+    uint64_t other; /* EVICT, MOVE for a job: which. START: who would have been next, or 0 */
+    uint64_t price; /* EVICT, MOVE: what is lost, in millionths of a GPU second */
     uint32_t first_place, n_places;
 };
+
+/* Does the host answer with BH_SCHED_GONE, once the places that were to be left are free? */
+static inline bool bh_decision_leaves(const struct bh_decision *d)
+{
+    return d->kind == BH_DECIDE_MOVE
+               ? d->why != BH_FOR_BROKEN
+               : d->kind == BH_DECIDE_EVICT && (d->rung != BH_RUNG_NARROW || d->why != BH_FOR_BROKEN);
+}
 
 struct bh_sched_stats {
     uint64_t cycles, starts, evictions, narrowings, moves, price;
     uint64_t steps; /* of the last cycle */
     uint32_t pending, bound, runs, leaves;
-    bool more; /* the last cycle ran out of steps */
+    bool
+        more; /* the last cycle left something undone: out of steps, or gangs grew as far as one cycle goes */
 };
 
 struct bh_sched;

@@ -134,7 +134,7 @@ static inline size_t cycle(struct bh_sched *s, uint64_t now_ms)
     size_t n;
     const struct bh_decision *d = bh_sched_decide(s, now_ms, 0, &n);
     for (size_t i = 0; i < n; i++) {
-        if (d[i].kind == BH_DECIDE_EVICT && !(d[i].rung == BH_RUNG_NARROW && d[i].why == BH_FOR_BROKEN))
+        if (bh_decision_leaves(&d[i]))
             tell(s, BH_SCHED_GONE, d[i].job, now_ms);
     }
     return n;
@@ -162,7 +162,7 @@ static inline const struct bh_decision *decision_of(const struct bh_sched *s, en
 /* ---- what must always hold ---- */
 
 /* Every job has all of its minimum or nothing, in places that exist and are near enough; the accounts agree. */
-static inline bool gang_is_sound(const struct bh_sched *s, uint32_t job, struct bh_amount *used)
+static inline bool gang_is_sound(const struct bh_sched *s, uint32_t job, struct bh_resources *used)
 {
     const struct bh_gang *g = &s->gangs.at[job];
     const struct bh_shape *shape = &s->shapes.at[g->shape];
@@ -178,8 +178,8 @@ static inline bool gang_is_sound(const struct bh_sched *s, uint32_t job, struct 
             continue;
         if (hold->class_ != shape->roles[s->owners.at[h].role].class_)
             return false;
-        const struct bh_amount one = bh_class_amount(s, hold->class_, hold->node);
-        bh_amount_add(used, &one, 1);
+        const struct bh_resources one = bh_class_amount(s, hold->class_, hold->node);
+        bh_resources_add(used, &one, 1);
         if (shape->within < BH_LEVELS) {
             const uint32_t d = bh_shelf_domain_of(&s->shelf, hold->node, (enum bh_level)shape->within);
             if (d == BH_NONE || (domain != BH_NONE && d != domain))
@@ -187,8 +187,10 @@ static inline bool gang_is_sound(const struct bh_sched *s, uint32_t job, struct 
             domain = d;
         }
     }
-    if (n != g->n_holds || extra != g->extra)
+    if (n != g->n_holds || extra != g->extra || (!g->parked && (g->stays_mib || g->stays_mem_mib)))
         return false;
+    used->at[BH_RES_MIB] += g->stays_mib;
+    used->at[BH_RES_MEM] += g->stays_mem_mib;
     for (uint32_t r = 0; there && r < shape->n_roles; r++) {
         if (has[r] < shape->roles[r].min || has[r] > shape->roles[r].max)
             return false;
@@ -196,9 +198,29 @@ static inline bool gang_is_sound(const struct bh_sched *s, uint32_t job, struct 
     return there || !n || g->parked;
 }
 
+/* What is kept beside of those who have places is what their holds say. */
+static inline bool briefs_are_sound(const struct bh_sched *s)
+{
+    uint32_t movable = 0;
+    for (uint32_t i = 0; i < s->briefs.n; i++) {
+        const struct bh_brief *b = &s->briefs.at[i];
+        const struct bh_gang *g = &s->gangs.at[b->job];
+        const struct bh_shape *shape = &s->shapes.at[g->shape];
+        uint32_t milli = 0;
+        for (uint32_t h = g->first_hold; h != BH_NONE; h = s->owners.at[h].next)
+            milli += bh_hold_milli(s, h);
+        movable += !shape->firm && (shape->can & BH_CAN_MOVE);
+        if ((g->state != BH_GANG_RUNS && g->state != BH_GANG_BOUND) || g->brief_at != i || b->id != g->id ||
+            b->queue != g->queue || b->shape != g->shape || b->milli != milli ||
+            b->safe_ms != (shape->firm || !g->min_run_ms ? 0 : g->since_ms + g->min_run_ms))
+            return false;
+    }
+    return s->briefs.n == s->stats.runs + s->stats.bound && movable == s->n_movable;
+}
+
 static inline bool sched_is_sound(struct bh_sched *s)
 {
-    struct bh_amount used = {{0}};
+    struct bh_resources used = {{0}};
     uint32_t runs = 0, pending = 0, bound = 0, leaves = 0;
     if (!bh_shelf_sound(&s->shelf) || s->shelf.marks || s->queues.marks)
         return false;
@@ -215,8 +237,8 @@ static inline bool sched_is_sound(struct bh_sched *s)
     }
     if (memcmp(&used, &s->queues.at.at[BH_QUEUE_ROOT].used, sizeof(used)) != 0)
         return false;
-    return runs == s->stats.runs && pending == s->stats.pending && bound == s->stats.bound &&
-           leaves == s->stats.leaves;
+    return briefs_are_sound(s) && runs == s->stats.runs && pending == s->stats.pending &&
+           bound == s->stats.bound && leaves == s->stats.leaves;
 }
 
 #endif

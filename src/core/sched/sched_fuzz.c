@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
         free(saved.at);
         bh_sched_free(l.s[1]);
-        l.s[1] = again;
+        life_seat(&l, 1, again);
     }
     life_end(&l);
     return 0;

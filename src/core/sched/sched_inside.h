@@ -14,18 +14,24 @@ struct bh_inbox {
     const struct bh_gpu_model *model;
 };
 
+/* Those of a leaf who could go, in order; sorted as far as somebody asked. */
+struct bh_ranking {
+    uint64_t cycle;        /* in which they were listed */
+    uint32_t first, n;     /* part of sched.victims */
+    uint32_t sorted, went; /* the first so many went in this cycle */
+};
+
 /* What the scheduler keeps of a queue beside the account. */
 struct bh_room {
-    uint32_t first_line;         /* of a leaf, or BH_NONE */
-    uint32_t first_run, n_runs;  /* list of running jobs of a leaf */
-    uint32_t n_extra;            /* members above the minimum */
-    uint64_t fell;               /* when what it uses last became less, or it was changed */
-    uint32_t best;               /* line whose first is next below this queue, or BH_NONE */
-    uint32_t seats;              /* of an inner queue: where its tree of matches begins */
-    uint32_t seat;               /* its own number among its parent's children */
-    uint32_t victims, n_victims; /* of a leaf: part of sched.victims, when victims_cycle is this cycle */
-    uint32_t n_sorted, n_went;   /* the first so many went in this cycle */
-    uint64_t victims_cycle;
+    uint32_t first_line;        /* of a leaf, or BH_NONE */
+    uint32_t first_run, n_runs; /* list of running jobs of a leaf */
+    uint32_t n_extra;           /* members above the minimum */
+    uint64_t fell;              /* when what it uses last became less, or it was changed */
+    uint32_t best;              /* line whose first is next below this queue, or BH_NONE */
+    uint32_t seats;             /* of an inner queue: where its tree of matches begins */
+    uint32_t seat;              /* its own number among its parent's children */
+    struct bh_ranking
+        rankings[2]; /* of a leaf: [1] for who needs only time, so that others may be paused for it */
     /* Who could lose something, when reclaiming began: [1] counts what is above an entitlement too. */
     uint32_t losers[2];       /* leaves below, itself and all between with too much */
     uint32_t losers_below[2]; /* the same sum over its children, whatever it has itself */
@@ -36,8 +42,8 @@ struct bh_room {
         cursor[2]; /* victims looked at so far: those of whom one is enough for a member, and the others */
     bool open;     /* something below may go, and was not looked at yet */
     bool could;    /* something below may go */
-    struct bh_amount gone; /* released so far */
-    uint64_t num, den;     /* its saturation with that gone */
+    struct bh_resources gone; /* released so far */
+    uint64_t num, den;        /* its saturation with that gone */
 };
 
 /* Of a node: which GPUs could be had whole if all who could go went; at most these. */
@@ -66,7 +72,7 @@ struct bh_alarm {
 struct bh_unit {
     uint32_t job, hold; /* hold: BH_NONE for the whole */
     uint32_t first, n;  /* its places in scratch */
-    struct bh_amount amount;
+    struct bh_resources amount;
     uint8_t out;  /* goes */
     uint8_t rung; /* enum bh_rung */
 };
@@ -102,9 +108,12 @@ struct bh_sched {
     BH_VEC(struct bh_line) lines;
     uint32_t free_line;
     struct bh_idmap line_ids;
-    uint32_t n_parked;      /* pending ones */
-    BH_VEC(uint32_t) ranks; /* by user */
+    uint32_t n_parked;         /* pending ones */
+    uint32_t n_movable;        /* that have places, and may be moved for others */
+    BH_VEC(uint32_t) draining; /* nodes; some may not be so any more */
+    BH_VEC(uint32_t) ranks;    /* by user */
     BH_VEC(struct bh_alarm) alarms;
+    BH_VEC(struct bh_brief) briefs;
     BH_VEC(uint32_t) bound, broken, elastic; /* jobs to look at; some may not be so any more */
     BH_VEC(uint32_t) leaving;                /* by node: how many bh_left without a hold */
 
@@ -118,6 +127,8 @@ struct bh_sched {
     uint64_t
         gain[BH_MODELS_MAX + 1]; /* when room of a model last became free; the last: nodes without GPUs */
     uint64_t now_ms;
+    uint32_t
+        model_mib[BH_MODELS_MAX]; /* the least memory of a GPU of this model; UINT32_MAX: there is none */
 
     /* a cycle */
     uint64_t steps_left;
@@ -156,6 +167,8 @@ struct bh_sched {
     BH_SCHED_VEC(lefts)       \
     BH_SCHED_VEC(ranks)       \
     BH_SCHED_VEC(alarms)      \
+    BH_SCHED_VEC(briefs)      \
+    BH_SCHED_VEC(draining)    \
     BH_SCHED_VEC(bound)       \
     BH_SCHED_VEC(broken)      \
     BH_SCHED_VEC(elastic)     \
@@ -186,6 +199,9 @@ struct bh_sched {
     BH_SCHED_VEC(prospects)   \
     BH_SCHED_VEC(here)
 
+/* Members by which elastic gangs grow in one cycle, at most: what they fill was made large enough before. */
+enum { BH_GROW_MAX = 16384 };
+
 /* Make room for n without adding any. */
 #define bh_vec_room(v, want) \
     ((v)->at = (v)->cap >= (want) ? (v)->at : bh_grow_((v)->at, &(v)->cap, (want), sizeof(*(v)->at)))
@@ -210,8 +226,13 @@ void bh_heap_sort(uint32_t *at, size_t n, bh_before *before, const void *context
 
 int bh_shape_intern(struct bh_sched *s, const struct bh_gang_spec *spec, uint32_t *ret, struct bh_err *err);
 /* What one member takes; node BH_NONE: not placed yet. */
-struct bh_amount bh_class_amount(const struct bh_sched *s, uint32_t class_, uint32_t node);
-void bh_amount_add(struct bh_amount *a, const struct bh_amount *b, uint64_t times);
+struct bh_resources bh_class_amount(const struct bh_sched *s, uint32_t class_, uint32_t node);
+/* The least that a shape takes wherever it is placed: as shape.least, and the GPU memory that goes with it. */
+struct bh_resources bh_shape_asks(const struct bh_sched *s, const struct bh_shape *shape);
+void bh_models_measure(struct bh_sched *s); /* nodes were added */
+void bh_resources_add(struct bh_resources *a, const struct bh_resources *b, uint64_t times);
+/* Where there is less than that, nothing is left. */
+void bh_resources_less(struct bh_resources *a, const struct bh_resources *b);
 uint32_t bh_gang_new(struct bh_sched *s, const struct bh_gang *like);
 void bh_gang_forget(struct bh_sched *s, uint32_t job);
 static inline struct bh_gang *bh_gang_at(const struct bh_sched *s, uint32_t job)
@@ -225,12 +246,18 @@ static inline struct bh_shape *bh_shape_of(const struct bh_sched *s, const struc
 /* Into its line and out of it. */
 void bh_line_join(struct bh_sched *s, uint32_t job);
 void bh_line_leave(struct bh_sched *s, uint32_t job);
+/* So that a job which has places now can join without allocating. */
+void bh_line_prepare(struct bh_sched *s, uint32_t job);
 /* Ranks or urgencies changed. */
 void bh_lines_rebuild(struct bh_sched *s);
 void bh_lines_alarm(struct bh_sched *s);
 struct bh_turn bh_line_turn(const struct bh_sched *s, const struct bh_line *l);
+/* Among those of its queue that have places, and out. */
 void bh_run_join(struct bh_sched *s, uint32_t job);
 void bh_run_leave(struct bh_sched *s, uint32_t job);
+void bh_run_since(struct bh_sched *s, uint32_t job, uint64_t at_ms); /* it was started then */
+/* What a hold counts for whoever asks who has what. */
+uint32_t bh_hold_milli(const struct bh_sched *s, uint32_t hold);
 
 /* Make the look-up of shapes, jobs and lines anew, and the lines' heaps. */
 void bh_jobs_index(struct bh_sched *s);
@@ -253,12 +280,22 @@ void bh_room_gain(struct bh_sched *s, uint32_t node);
 /* Its queue no longer pays; it asks again (EVICT) or not (END). */
 void bh_gang_unpaid(struct bh_sched *s, uint32_t job, bool asks);
 void bh_extra_unpaid(struct bh_sched *s, uint32_t job, uint32_t hold);
+/* What stays behind of a member when it is parked in this way on its node, and what its queue pays for that. */
+struct bh_resources bh_parked_amount(const struct bh_sched *s, const struct bh_gang_role *r,
+                                     enum bh_rung rung, uint32_t node);
+void bh_gang_stays(struct bh_sched *s, uint32_t job, const struct bh_resources *amount);
+void bh_gang_stays_no_more(struct bh_sched *s, uint32_t job);
+/* What a pending job would take beside what stayed behind of it. */
+struct bh_resources bh_beside_stays(const struct bh_gang *g, const struct bh_resources *amount);
 /* All holds will end: they are releasing until the host says GONE. */
 void bh_gang_leave(struct bh_sched *s, uint32_t job);
 void bh_left_add(struct bh_sched *s, uint32_t job, uint32_t hold, uint32_t node);
 void bh_left_gone(struct bh_sched *s, uint32_t job);
 /* Does it wait for somebody to leave its nodes? */
 bool bh_gang_waits(const struct bh_sched *s, const struct bh_gang *g);
+/* Could all of its minimum be paused, or suspended, as far as what it is says? */
+bool bh_shape_parks(const struct bh_shape *shape, enum bh_rung rung);
+uint64_t bh_gang_lost_ms(const struct bh_sched *s, const struct bh_gang *g, enum bh_rung rung);
 uint64_t bh_gang_price(const struct bh_sched *s, const struct bh_gang *g, enum bh_rung rung);
 
 /* ---- gang.c ---- */
@@ -272,6 +309,20 @@ bool bh_gang_more(struct bh_sched *s, const struct bh_gang *g, uint32_t role);
 /* New places for all holds that lost theirs; replaced holds in unit_holds, new ones in try_*. */
 bool bh_gang_repair(struct bh_sched *s, const struct bh_gang *g);
 bool bh_hold_lost(const struct bh_sched *s, uint32_t hold);
+
+/* The best place below a domain; BH_NONE: of all. */
+bool bh_gang_pick(struct bh_sched *s, uint32_t class_, uint32_t domain, struct bh_spot *ret);
+/* Where a member that is on this node must stay, as near to the others as it is; BH_NONE: anywhere. */
+uint32_t bh_member_domain(const struct bh_sched *s, const struct bh_gang *g, uint32_t role, uint32_t node);
+
+/* ---- move.c ---- */
+
+/* Could moving somebody help the line's first? Cheap, and wrong only on the side of yes. */
+bool bh_move_hopeful(const struct bh_sched *s, const struct bh_line *l);
+/* Who stands elsewhere so that the line's first can start; true: it has been started. */
+bool bh_move(struct bh_sched *s, uint32_t line);
+/* Off the nodes and GPUs that are drained, as far as there are places. */
+void bh_move_drained(struct bh_sched *s);
 
 /* ---- cycle*.c ---- */
 
@@ -290,7 +341,11 @@ void bh_cycle(struct bh_sched *s);
 /* It is told to go, and its queue no longer pays. Its holds are the caller's to take. */
 void bh_gang_evict(struct bh_sched *s, uint32_t job, enum bh_rung rung, enum bh_evict_for why,
                    uint64_t other);
-/* What the line's first would cost in the places of try_places. */
+struct bh_place bh_hold_place(const struct bh_sched *s, uint32_t hold);
+/* Has it run for its minimum? */
+bool bh_gang_past_min_run(const struct bh_sched *s, const struct bh_gang *g);
+/* What a job of the shape takes in the places of try_places; what the line's first would cost there. */
+struct bh_resources bh_placed_amount(const struct bh_sched *s, const struct bh_shape *shape);
 struct bh_charge bh_placed_charge(const struct bh_sched *s, const struct bh_line *l);
 /* Give the line's first the places in try_*, which are taken; pays, decides, leaves the line. */
 void bh_cycle_start(struct bh_sched *s, uint32_t line);

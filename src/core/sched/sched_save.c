@@ -28,10 +28,10 @@ struct scalars {
     } milli[BH_MODELS_MAX];
     uint32_t n_models, free_hold, n_taken, log_cap, first_root;
     uint64_t milli_used, milli_all, epoch, log_head;
-    struct bh_amount total;
+    struct bh_resources total;
     uint64_t sampled_ms;
     bool sampled;
-    uint32_t free_gang, free_left, free_line, n_parked;
+    uint32_t free_gang, free_left, free_line, n_parked, n_movable;
     uint64_t clock, now_ms, digest, search, round;
     uint64_t gain[BH_MODELS_MAX + 1];
     struct bh_sched_stats stats;
@@ -44,7 +44,7 @@ static uint64_t layout(void)
         sizeof(struct bh_shelf_gpu), sizeof(struct bh_shelf_domain), sizeof(struct bh_hold),
         sizeof(struct bh_queue),     sizeof(struct bh_shape),        sizeof(struct bh_gang),
         sizeof(struct bh_owner),     sizeof(struct bh_line),         sizeof(struct bh_room),
-        sizeof(struct bh_decision),  sizeof(struct bh_left)};
+        sizeof(struct bh_decision),  sizeof(struct bh_left),         sizeof(struct bh_brief)};
     uint64_t sum = BH_SCHED_EVENTS;
     for (size_t i = 0; i < BH_COUNT_OF(sizes); i++)
         sum = bh_idmap_mix(sum ^ sizes[i]);
@@ -121,6 +121,7 @@ static void fill(const struct bh_sched *s, struct scalars *c)
     c->free_left = s->free_left;
     c->free_line = s->free_line;
     c->n_parked = s->n_parked;
+    c->n_movable = s->n_movable;
     c->clock = s->clock;
     c->now_ms = s->now_ms;
     c->digest = s->digest;
@@ -281,6 +282,7 @@ static void restore_jobs(struct bh_sched *s, const struct scalars *c, struct rea
     s->free_left = c->free_left;
     s->free_line = c->free_line;
     s->n_parked = c->n_parked;
+    s->n_movable = c->n_movable;
     s->clock = c->clock;
     s->now_ms = c->now_ms;
     s->digest = c->digest;
@@ -293,6 +295,7 @@ static void restore_jobs(struct bh_sched *s, const struct scalars *c, struct rea
         return;
     bh_score_restore(s->score, &c->score);
     bh_score_set_typical(s->score, s->typical.at, s->typical.n);
+    bh_models_measure(s);
     bh_jobs_index(s);
     bh_order_lay(s);
     bh_sched_room(s);

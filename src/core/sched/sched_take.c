@@ -72,6 +72,8 @@ static int take_health(struct bh_sched *s, const struct bh_inbox *in, struct bh_
         bh_room_gain(s, node);
     if (in->health == BH_HEALTH_FAILED)
         note_broken(s, node, in->at_ms);
+    if (in->health == BH_HEALTH_DRAIN)
+        *bh_vec_push(&s->draining) = node;
     return 0;
 }
 
@@ -119,7 +121,7 @@ static int take_rank(struct bh_sched *s, const struct bh_inbox *in, struct bh_er
 }
 
 /* What a node adds to the fleet; failed ones nothing, and those not proved clean. */
-static void count_node(const struct bh_sched *s, const struct bh_shelf_node *n, struct bh_amount *total)
+static void count_node(const struct bh_sched *s, const struct bh_shelf_node *n, struct bh_resources *total)
 {
     const uint8_t c = n->n_gpus ? s->config.model_class[n->model] : BH_SCHED_NO_CLASS;
     uint64_t milli = 0;
@@ -141,12 +143,13 @@ static void count_node(const struct bh_sched *s, const struct bh_shelf_node *n, 
 
 static void follow_fleet(struct bh_sched *s)
 {
-    struct bh_amount total = {{0}};
+    struct bh_resources total = {{0}};
     for (size_t i = 0; i < s->shelf.nodes.n; i++)
         count_node(s, &s->shelf.nodes.at[i], &total);
     if (!total.at[BH_RES_MIB])
         total.at[BH_RES_MIB] = BH_AMOUNT_MAX; /* nobody said how much memory there is: it is not counted */
     bh_queues_total(&s->queues, &total);
+    bh_models_measure(s);
 }
 
 /* What follows from them, once for all that came. */
@@ -252,7 +255,7 @@ static int take_started(struct bh_sched *s, const struct bh_inbox *in, struct bh
     uint32_t job;
     const int rc = job_of(s, in->id, &job, err);
     if (rc >= 0 && s->gangs.at[job].state == BH_GANG_RUNS)
-        s->gangs.at[job].since_ms = in->at_ms;
+        bh_run_since(s, job, in->at_ms);
     return rc;
 }
 
@@ -321,6 +324,7 @@ static int take_finish(struct bh_sched *s, const struct bh_inbox *in, struct bh_
     if (rc < 0)
         return rc;
     struct bh_gang *g = bh_gang_at(s, job);
+    bh_gang_stays_no_more(s, job);
     switch ((enum bh_gang_state)g->state) {
     case BH_GANG_PENDING:
         bh_gang_asks(s, g, BH_CHARGE_WITHDRAW);
@@ -352,6 +356,7 @@ static void tell_to_end(struct bh_sched *s, uint32_t job)
     struct bh_gang *g = bh_gang_at(s, job);
     *bh_vec_push(&s->told) = (struct bh_decision){
         .kind = BH_DECIDE_EVICT, .rung = BH_RUNG_KILL, .why = BH_FOR_CANCEL, .job = g->id};
+    bh_gang_stays_no_more(s, job);
     bh_gang_leave(s, job);
     g->state = BH_GANG_ENDS;
     s->stats.leaves++;
@@ -429,33 +434,64 @@ static int by_order(const void *x, const void *y)
     return c ? c : order((uint64_t)a->health << 32 | a->rank, (uint64_t)b->health << 32 | b->rank);
 }
 
+/* What elastic gangs could grow by in one cycle, those that start in it too. */
+static size_t growth_of(const struct bh_sched *s)
+{
+    size_t more = 0;
+    for (size_t i = 0; i < s->lines.n; i++)
+        more +=
+            s->lines.at[i].heap.n * (s->lines.at[i].heap.n ? s->shapes.at[s->lines.at[i].shape].elastic : 0);
+    for (size_t i = 0; i < s->elastic.n; i++)
+        more += s->shapes.at[s->gangs.at[s->elastic.at[i]].shape].elastic;
+    for (size_t i = 0; i < s->bound.n; i++)
+        more += s->shapes.at[s->gangs.at[s->bound.at[i]].shape].elastic;
+    return more < BH_GROW_MAX ? more : BH_GROW_MAX;
+}
+
+/* Who is bound waits again where its place is lost before it could start. */
+static void room_to_wait_again(struct bh_sched *s)
+{
+    bh_vec_room(&s->alarms, s->alarms.n + s->bound.n);
+    for (size_t i = 0; i < s->bound.n; i++) {
+        if (s->gangs.at[s->bound.at[i]].state == BH_GANG_BOUND)
+            bh_line_prepare(s, s->bound.at[i]);
+    }
+}
+
 void bh_sched_room(struct bh_sched *s)
 {
     size_t members = 0;
     for (size_t i = 0; i < s->lines.n; i++)
         members +=
             s->lines.at[i].heap.n * (s->lines.at[i].heap.n ? s->shapes.at[s->lines.at[i].shape].members : 0);
-    const size_t holds = s->shelf.n_taken + members + 64, jobs = s->gangs.n + 64;
-    const size_t units = s->config.victims_max < jobs ? s->config.victims_max : jobs;
+    const size_t growth = growth_of(s);
+    bool moves = s->draining.n != 0; /* whoever does has two places for a while */
+    for (size_t i = 0; i < s->shapes.n && !moves; i++)
+        moves = s->shapes.at[i].can & BH_CAN_MOVE;
+    const size_t holds = (s->shelf.n_taken + members) * (1 + moves) + growth + 64, jobs = s->gangs.n + 64;
+    const size_t pieces = jobs + s->shelf.n_taken; /* whole jobs, and members above a minimum */
+    const size_t units = s->config.victims_max < pieces ? s->config.victims_max : pieces;
     bh_shelf_reserve(&s->shelf, holds, 4 * (units + BH_MEMBERS_MAX / 16));
     bh_queues_reserve(&s->queues, units);
     while (s->owners.n < s->shelf.holds.cap)
         *bh_vec_push(&s->owners) = (struct bh_owner){.job = BH_NONE, .next = BH_NONE};
-    bh_vec_room(&s->decisions, 2 * jobs);
+    /* Each job is moved because it is broken, moved again, and told to go; each member once added or given up. */
+    bh_vec_room(&s->decisions, 3 * jobs + s->shelf.n_taken + growth + s->told.n);
     bh_vec_room(&s->places, holds);
     bh_vec_room(&s->try_places, holds);
     bh_vec_room(&s->try_holds, holds);
+    bh_vec_room(&s->briefs, jobs);
     bh_vec_room(&s->bound, jobs);
     bh_vec_room(&s->broken, jobs);
     bh_vec_room(&s->elastic, jobs);
     bh_vec_room(&s->domains, s->shelf.domains.n);
     bh_vec_room(&s->slices, s->shelf.domains.n);
-    bh_vec_room(&s->victims, jobs);
+    bh_vec_room(&s->victims, 2 * jobs); /* two rankings */
     bh_vec_room(&s->units, units);
-    bh_vec_room(&s->here, units);
+    bh_vec_room(&s->here, pieces);
     bh_vec_room(&s->unit_places, holds);
     bh_vec_room(&s->unit_holds, holds);
-    bh_vec_room(&s->lefts, holds);
+    bh_vec_room(&s->lefts, s->lefts.n + holds);
     bh_vec_room(&s->charges, units);
     bh_vec_room(&s->judged, units);
     while (s->prospects.n < s->shelf.nodes.n)
@@ -465,12 +501,16 @@ void bh_sched_room(struct bh_sched *s)
         for (uint32_t r = 0; shape && r < shape->n_roles; r++)
             bh_pick_prepare(s->pick, shape->roles[r].class_);
     }
+    room_to_wait_again(s);
 }
 
 void bh_sched_settle(struct bh_sched *s)
 {
-    if (!s->inbox.n && !s->queues_changed)
+    if (!s->inbox.n && !s->queues_changed) {
+        if (s->decisions.n) /* of the last cycle: what it did took of the room */
+            bh_sched_room(s);
         return;
+    }
     qsort(s->inbox.at, s->inbox.n, sizeof(*s->inbox.at), by_order);
     s->refusals.n = 0;
     bool followed = false;

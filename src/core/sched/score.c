@@ -4,6 +4,7 @@
 
 #include "core/sched/mig.h"
 #include "core/sched/score_inside.h"
+#include "core/sched/wide.h"
 
 /* The largest node of the published comparisons: what best-fit and the others are relative to. */
 enum { NODE_CPU_MILLI = 128000, NODE_GPU_MILLI = 8000, POINTS = 100 };
@@ -157,12 +158,12 @@ static uint32_t rate_bestfit(struct rating *a)
 static uint32_t rate_dotprod(struct rating *a)
 {
     take_fullest(a);
+    /* A node may have 2^32 thousandths of a processor, and so may a request: the product is of 64 bits, its sum of more. */
     const int64_t ratio = NODE_CPU_MILLI / NODE_GPU_MILLI;
-    const int64_t dot = (int64_t)a->node->cpu_free * a->r->cpu_milli +
-                        ratio * ratio * idle_milli(a->node) * bh_request_milli(a->r);
+    const bh_u128 dot = (bh_u128)a->node->cpu_free * a->r->cpu_milli +
+                        (bh_u128)(ratio * ratio) * idle_milli(a->node) * bh_request_milli(a->r);
     const int64_t of = (int64_t)NODE_CPU_MILLI * NODE_CPU_MILLI * 2;
-    const int64_t left = POINTS * of - POINTS * dot;
-    return left < 0 ? 0 : (uint32_t)(left / of);
+    return dot > (bh_u128)of ? 0 : (uint32_t)((POINTS * of - POINTS * (int64_t)dot) / of);
 }
 
 static uint32_t rate_packing(struct rating *a)

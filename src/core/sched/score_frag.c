@@ -155,20 +155,20 @@ void bh_frag_set(struct bh_frag *f, const struct bh_requests *requests, const st
 
 uint64_t bh_frag_of(const struct bh_frag *f, uint32_t model, uint32_t cpu_free, const uint16_t *open)
 {
-    uint16_t high[BH_MILLIS_MAX], count[BH_MILLIS_MAX], total = 0;
+    uint16_t high[BH_MILLIS_MAX], count[BH_MILLIS_MAX];
+    uint32_t total = 0;
     uint64_t useful = 0;
     for (uint32_t g = 0; g < BH_NODE_GPUS; g++)
-        total = (uint16_t)(total + open[g]);
+        total += open[g];
     for (uint32_t i = 0; i < f->n_millis; i++) {
         const uint16_t milli = f->millis[i];
-        uint16_t sum = 0, n = 0;
+        uint32_t sum = 0, n = 0; /* in 16 bits gcc 12 -O3 gets them wrong */
         for (uint32_t g = 0; g < BH_NODE_GPUS; g++) {
-            const uint16_t fits = (uint16_t)-(open[g] >= milli);
-            sum = (uint16_t)(sum + (open[g] & fits));
-            n = (uint16_t)(n - fits);
+            sum += open[g] >= milli ? open[g] : 0;
+            n += open[g] >= milli;
         }
-        high[i] = sum;
-        count[i] = n;
+        high[i] = (uint16_t)sum;
+        count[i] = (uint16_t)n;
     }
     for (uint32_t k = f->first[model]; k < f->first[model + 1]; k++) {
         const struct bh_kind *kind = &f->kinds[k];

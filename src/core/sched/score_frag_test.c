@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/choice.h"
 #include "base/test.h"
 #include "core/sched/score_inside.h"
 #include "core/sched/shelf_fixture.h"
@@ -36,6 +37,40 @@ TEST(fragments_of_a_node)
     CHECK_EQ(bh_frag_of(&f, 0, 9000, open), want - 30 * 1900);
     bh_frag_fini(&f);
     bh_requests_fini(&requests);
+}
+
+/* Many sizes at once, worked out one by one beside it: what a compiler makes of the short way must be the same. */
+TEST(fragments_for_many_sizes)
+{
+    for (uint64_t seed = 1; seed <= 500; seed++) {
+        static uint8_t bytes[256];
+        struct bh_typical at[24];
+        struct bh_frag f = {0};
+        uint16_t open[BH_NODE_GPUS];
+        bh_choice_fill(bytes, sizeof(bytes), seed);
+        struct bh_choice c = {bytes, sizeof(bytes)};
+        for (uint32_t i = 0; i < BH_COUNT_OF(at); i++)
+            at[i] =
+                (struct bh_typical){class_of(1000 * bh_choose(&c, 8), 1 + bh_choose(&c, 3), 40 * (1 + i), 0),
+                                    1 + bh_choose(&c, 9)};
+        for (uint32_t g = 0; g < BH_NODE_GPUS; g++)
+            open[g] = (uint16_t)(bh_choose(&c, 3) ? bh_choose(&c, 101) * 10 : 1000);
+        bh_frag_set(&f, &requests, at, BH_COUNT_OF(at));
+        uint64_t want = 0;
+        for (uint32_t k = f.first[0]; k < f.first[1]; k++) {
+            uint64_t all = 0, large = 0, n = 0;
+            for (uint32_t g = 0; g < BH_NODE_GPUS; g++) {
+                all += open[g];
+                large += open[g] >= f.millis[f.kinds[k].milli] ? open[g] : 0;
+                n += open[g] >= f.millis[f.kinds[k].milli];
+            }
+            const bool runs = f.kinds[k].cpu_milli <= 4000 && n >= f.kinds[k].n_gpus;
+            want += f.kinds[k].weight * (all - (runs ? large : 0));
+        }
+        CHECK_EQ(bh_frag_of(&f, 0, 4000, open), want);
+        bh_frag_fini(&f);
+        bh_requests_fini(&requests);
+    }
 }
 
 TEST(the_most_frequent_are_typical)

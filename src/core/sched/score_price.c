@@ -15,7 +15,7 @@
 enum {
     Q = 16,              /* bits after the point */
     FREE_OF_CHARGE = 30, /* hundredths of pressure that cost nothing */
-    POINTS = 30,         /* for each whole of pressure above */
+    POINTS = 20,         /* for each whole of pressure above */
     POINTS_MAX = 120,    /* no fragment is worth that */
     WARM_PART = 64,      /* until this part of the fleet was asked for, prices grow from nothing */
     FORGET_TIMES = 4     /* the past is halved when this many times the fleet was asked for */

@@ -53,14 +53,14 @@ TEST(who_names_nothing_makes_no_price)
     teardown();
 }
 
-/* A fifth of all wants model 1, which is a sixth of the fleet: pressure 20 / 16, less 0.3, times 30 points. */
+/* A fifth of all wants model 1, which is a sixth of the fleet: pressure 20 / 16, less 0.3, times 20 points. */
 TEST(what_others_need_is_dear)
 {
     setup();
     arrive(0, 80);
     arrive(2, 20);
     CHECK_EQ(price.price_milli[0], 0);
-    CHECK_EQ(price.price_milli[1], 28000);
+    CHECK_EQ(price.price_milli[1], 18000);
     CHECK_EQ(price.price_milli[2], 0);
     teardown();
 }

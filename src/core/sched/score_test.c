@@ -87,6 +87,17 @@ TEST(dotprod)
     teardown();
 }
 
+/* As many processors as can be said: the product is beyond 64 bits with its sign, and no place is worse. */
+TEST(dotprod_of_the_largest)
+{
+    const struct bh_request large = {
+        .form = BH_FORM_WHOLE, .n_gpus = 8, .gpu_milli = 1000, .cpu_milli = UINT32_MAX};
+    setup(BH_SCORE_DOTPROD);
+    node(8, UINT32_MAX, 1, BH_NONE);
+    CHECK_EQ(points(&large, 0), 0);
+    teardown();
+}
+
 TEST(packing)
 {
     setup(BH_SCORE_PACKING);

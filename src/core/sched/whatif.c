@@ -103,8 +103,8 @@ static void obey(struct bh_trial *t, const struct bh_decision *d, size_t n)
 {
     t->answers.n = 0;
     for (size_t i = 0; i < n; i++) {
-        const bool goes = d[i].kind == BH_DECIDE_EVICT;
-        t->evictions += goes;
+        const bool goes = bh_decision_leaves(&d[i]);
+        t->evictions += d[i].kind == BH_DECIDE_EVICT;
         if (goes || d[i].kind == BH_DECIDE_START || d[i].kind == BH_DECIDE_RESUME)
             *bh_vec_push(&t->answers) = (struct bh_sched_event){
                 .kind = goes ? BH_SCHED_GONE : BH_SCHED_STARTED, .at_ms = t->now_ms, .id = d[i].job};
@@ -182,7 +182,7 @@ static int change_quota(struct bh_trial *t, const struct bh_change *c, struct bh
     if (c->queue >= queues->at.n || c->res >= BH_RES_COUNT)
         return bh_fail(err, BH_INVALID, "there is no queue %" PRIu32, c->queue);
     struct bh_queue_config config = bh_queue_get(queues, c->queue)->config;
-    struct bh_amount *const parts[] = {
+    struct bh_resources *const parts[] = {
         [BH_PART_LIMIT] = &config.limit,
         [BH_PART_DESERVED] = &config.deserved,
         [BH_PART_GUARANTEE] = &config.guarantee,

@@ -37,8 +37,7 @@ struct bh_change {
     uint32_t domain;          /* where: a domain, BH_NONE for none, BH_CHANGE_NEW_DOMAIN for one of its own */
     uint8_t level;            /* of that new domain */
     uint64_t features, pools; /* that the new nodes have besides */
-    uint32_t cpu_milli, gpu_mib; /* ... and at least so much of it */
-    uint64_t mem_mib;
+    uint64_t cpu_milli, gpu_mib, mem_mib; /* ... and so much of it; 0: as `like` has */
     uint32_t node, gpu;
     enum bh_health health;
 };

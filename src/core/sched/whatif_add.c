@@ -10,13 +10,23 @@
  */
 #include "core/sched/whatif_search.h"
 
-enum { EVERY_CUT = 8, EVERY = 24, OPTIONS = 96, DOMAINS = 8, RAISES = 64, GPUS_MAX = 1 << 20 };
+enum {
+    PLENTY = 16,
+    EVERY_CUT = 8,
+    EVERY = 24,
+    OPTIONS = 192,
+    DOMAINS = 8,
+    RAISES = BH_RAISES_MAX,
+    GPUS_MAX = 1 << 20
+};
+#define DEAR ((size_t)16 << 20) /* bytes of a copy: not many more of such are made */
 
 /* A way to add: all but the number. */
 struct option {
     struct bh_change node;
     uint32_t most; /* GPUs of one node */
     uint32_t unit; /* > 0: in nodes of just so many */
+    bool plenty;   /* with processors and memory for others too */
 };
 
 struct additions {
@@ -24,6 +34,7 @@ struct additions {
     const struct bh_sched *s;
     uint64_t job;
     const struct bh_shape *shape;
+    struct bh_resources plenty; /* more than all need, even of one who may have a tenth of the fleet */
     struct bh_change raised[RAISES + EVERY_CUT]; /* first; then the nodes */
     size_t n_raised, n_cut;                      /* n_cut: lots of nodes behind them */
     struct option at[OPTIONS];
@@ -37,28 +48,60 @@ static const struct bh_request *request_of(const struct additions *a, uint32_t r
 
 /* ---- ways ---- */
 
-/* What a node needs so that members fit onto it, whatever the one it is like has. */
-static void demand(const struct additions *a, struct option *o)
+/* Members of a role that so many GPUs hold at most, and one at least; all of it where it needs none. */
+static uint64_t members_on(const struct additions *a, uint32_t role, uint32_t gpus)
 {
+    const struct bh_request *r = request_of(a, role);
+    const uint64_t to_a_gpu = r->form == BH_FORM_SHARE ? (uint64_t)BH_GPU_MILLI / r->gpu_milli
+                              : r->form == BH_FORM_MIG ? BH_MIG_SLICES_MAX
+                                                       : 1;
+    const uint64_t fit = r->n_gpus ? gpus * to_a_gpu / r->n_gpus : UINT64_MAX;
+    const uint64_t some = fit ? fit : 1, min = a->shape->roles[role].min;
+    return some < min ? some : min;
+}
+
+/*
+ * What so many GPUs of a node need so that members fit onto it, as far as the one it is like has less. With plenty of it
+ * others who come first fit there too, which may be what helps, or what hinders: both are tried. What is more than needed
+ * is for trim() to see.
+ */
+static void demand(const struct additions *a, bool plenty, struct bh_change *c)
+{
+    const struct bh_shelf *s = bh_sched_shelf(a->s);
+    const struct bh_shelf_node *like = &s->nodes.at[c->like];
+    const uint32_t mib = like->n_gpus ? s->gpus.at[like->first_gpu].mib_all : 0;
+    uint64_t cpu = 0, mem = 0;
     for (uint32_t i = 0; i < a->shape->n_roles; i++) {
         const struct bh_request *r = request_of(a, i);
-        const uint32_t members =
-            r->n_gpus ? o->most / r->n_gpus + !(o->most / r->n_gpus) : a->shape->roles[i].min;
-        o->node.features |= r->features;
-        o->node.pools |= r->pools & (~r->pools + 1); /* one of them is enough */
-        o->node.cpu_milli += r->cpu_milli * members;
-        o->node.mem_mib += r->mem_mib * members;
-        o->node.gpu_mib = r->gpu_mib > o->node.gpu_mib ? r->gpu_mib : o->node.gpu_mib;
+        const uint64_t members = members_on(a, i, c->gpus);
+        c->features |= r->features & ~like->features;
+        if (r->pools && !(r->pools & (like->pools | c->pools)))
+            c->pools |= r->pools & (~r->pools + 1); /* one of them is enough */
+        cpu += r->cpu_milli * members;
+        mem += r->mem_mib * members;
+        c->gpu_mib = r->gpu_mib > mib && r->gpu_mib > c->gpu_mib ? r->gpu_mib : c->gpu_mib;
     }
+    if (plenty) {
+        cpu = cpu && a->plenty.at[BH_RES_CPU] > cpu ? a->plenty.at[BH_RES_CPU] : cpu;
+        mem = mem && a->plenty.at[BH_RES_MEM] > mem ? a->plenty.at[BH_RES_MEM] : mem;
+    }
+    c->cpu_milli = cpu <= like->cpu_all ? 0 : cpu < UINT32_MAX ? cpu : UINT32_MAX;
+    c->mem_mib = mem <= like->mem_all ? 0 : mem < BH_AMOUNT_MAX >> 16 ? mem : BH_AMOUNT_MAX >> 16;
 }
 
 static void add_option(struct additions *a, struct option o, uint32_t domain, uint8_t level)
 {
+    const struct bh_shelf_node *like = &bh_sched_shelf(a->s)->nodes.at[o.node.like];
+    const bool lacks = a->plenty.at[BH_RES_CPU] > like->cpu_all || a->plenty.at[BH_RES_MEM] > like->mem_all;
+    const uint32_t units[] = {0, request_of(a, 0)->n_gpus};
     o.node.domain = domain;
     o.node.level = level;
-    for (uint32_t i = 0; i < 2 && a->n < OPTIONS; i++, o.unit = request_of(a, 0)->n_gpus)
-        if (i == 0 || o.unit)
+    for (uint32_t i = 0; i < 4 && a->n < OPTIONS; i++) {
+        o.unit = units[i / 2];
+        o.plenty = i % 2;
+        if ((i < 2 || o.unit) && (!o.plenty || lacks))
             a->at[a->n++] = o;
+    }
 }
 
 /*
@@ -115,7 +158,6 @@ static void add_models(struct additions *a)
             continue;
         o.most = like == BH_NONE ? largest : s->nodes.at[like].n_gpus;
         o.most = o.most < largest ? largest : o.most;
-        demand(a, &o);
         add_places(a, &o);
     }
 }
@@ -129,6 +171,7 @@ static void lot(struct additions *a, const struct option *o, uint32_t nodes, uin
     *c = o->node;
     c->nodes = nodes;
     c->gpus = gpus;
+    demand(a, o->plenty, c);
     if (a->n_cut++ && o->node.domain == BH_CHANGE_NEW_DOMAIN)
         c->domain = (uint32_t)bh_sched_shelf(a->s)->domains.n;
 }
@@ -180,11 +223,13 @@ static bool works_small(struct additions *a, const struct option *o, uint32_t gp
     return !o->unit && works_cut(a, o, gpus, o->most); /* all in nodes of one member is one of the ways */
 }
 
-/* All that everybody asks for, each on nodes of its own: more than that cannot help. */
+/* All that everybody asks for, each on nodes of its own, and all that is kept: more than that cannot help. */
 static uint32_t enough(const struct additions *a)
 {
+    const struct bh_queue *root = bh_queue_get(bh_sched_queues(a->s), BH_QUEUE_ROOT);
     const uint64_t pending = bh_pending_below(a->s, BH_QUEUE_ROOT, BH_RES_GPU) / BH_GPU_MILLI;
-    const uint64_t gpus = 2 * pending + EVERY + BH_NODE_GPUS;
+    const uint64_t kept = root->held.at[BH_RES_GPU] / BH_GPU_MILLI;
+    const uint64_t gpus = 2 * pending + kept + EVERY + BH_NODE_GPUS;
     return (uint32_t)(gpus < GPUS_MAX ? gpus : GPUS_MAX);
 }
 
@@ -209,15 +254,18 @@ static bool fewest_of(struct additions *a, const struct option *o, uint32_t *ret
 /* A node without GPUs, for what needs none. */
 static bool without_gpus(struct additions *a, struct bh_remedy *ret)
 {
-    struct option o = {.node = {.kind = BH_CHANGE_ADD, .nodes = 1, .domain = BH_NONE}};
+    struct bh_change *c = &a->raised[a->n_raised];
     for (uint32_t i = 0; i < a->shape->n_roles; i++)
         if (request_of(a, i)->form != BH_FORM_CPU)
             return false;
-    demand(a, &o);
-    a->raised[a->n_raised] = o.node;
-    if (!bh_sched_shelf(a->s)->nodes.n || !bh_whatif_starts(a->w, a->raised, a->n_raised + 1, a->job))
+    if (!bh_sched_shelf(a->s)->nodes.n)
         return false;
-    *bh_vec_push(&ret->steps) = o.node;
+    *c = (struct bh_change){.kind = BH_CHANGE_ADD, .nodes = 1, .domain = BH_NONE};
+    demand(a, true, c);
+    if (!bh_whatif_starts(a->w, a->raised, a->n_raised + 1, a->job))
+        return false;
+    a->n_cut = 1;
+    *bh_vec_push(&ret->steps) = *c;
     return true;
 }
 
@@ -251,43 +299,81 @@ static bool fewest(struct additions *a, struct bh_remedy *ret)
     return true;
 }
 
+/* Does it start with this value? If not, it is as before. */
+static bool is_enough(struct additions *a, const bh_changes *steps, uint64_t *value, uint64_t try_)
+{
+    const uint64_t was = *value;
+    *value = try_;
+    if (bh_whatif_starts(a->w, steps->at, steps->n, a->job))
+        return true;
+    *value = was;
+    return false;
+}
+
+/* None of it, or the least above what the node it is like has. */
+static void shrink(struct additions *a, const bh_changes *steps, uint64_t *value, uint64_t has)
+{
+    if (!*value || is_enough(a, steps, value, 0))
+        return;
+    while (has + 1 < *value && a->w->saved.n < DEAR) {
+        const uint64_t middle = has + (*value - has) / 2;
+        if (!is_enough(a, steps, value, middle))
+            has = middle;
+    }
+}
+
+/* New nodes differ from the one they are like only as far as the job needs it: all of that is said. */
+static void trim(struct additions *a, bh_changes *steps)
+{
+    const struct bh_shelf *s = bh_sched_shelf(a->s);
+    for (size_t i = 0; i < steps->n; i++) {
+        struct bh_change *c = &steps->at[i];
+        if (c->kind != BH_CHANGE_ADD)
+            continue;
+        const struct bh_shelf_node *like = &s->nodes.at[c->like];
+        shrink(a, steps, &c->cpu_milli, like->cpu_all);
+        shrink(a, steps, &c->mem_mib, like->mem_all);
+        shrink(a, steps, &c->gpu_mib, like->n_gpus ? s->gpus.at[like->first_gpu].mib_all : 0);
+        if (c->features)
+            (void)is_enough(a, steps, &c->features, 0);
+        if (c->pools)
+            (void)is_enough(a, steps, &c->pools, 0);
+    }
+}
+
 /* ---- quotas on the way ---- */
 
-/* Every quota on the way that is less than what is asked for there becomes that. False: none is. */
-static bool raise_all(struct additions *a)
+/* Every quota on the way that is less than what is asked for there, and kept there for others, becomes that. */
+size_t bh_remedy_raises(const struct bh_sched *s, uint64_t job, struct bh_change *ret)
 {
-    const struct bh_queues *t = bh_sched_queues(a->s);
-    const struct bh_gang *g = bh_sched_job(a->s, a->job);
+    const struct bh_queues *t = bh_sched_queues(s);
+    const struct bh_gang *g = bh_sched_job(s, job);
+    const struct bh_shape *shape = bh_sched_shape(s, g);
+    size_t n = 0;
     for (uint32_t i = g->queue; i != BH_QUEUE_ROOT; i = bh_queue_get(t, i)->parent) {
         const struct bh_queue *q = bh_queue_get(t, i);
         for (uint32_t r = 0; r < BH_RES_COUNT; r++) {
-            const uint64_t need = q->used.at[r] + bh_pending_below(a->s, i, (enum bh_res)r);
-            const struct bh_change c = {
-                .kind = BH_CHANGE_QUOTA, .queue = i, .res = (enum bh_res)r, .to = need};
-            struct bh_change *at = &a->raised[a->n_raised];
-            if (!a->shape->least.at[r] || a->n_raised + 2 > RAISES)
+            const uint64_t need = q->held.at[r] + bh_pending_below(s, i, (enum bh_res)r);
+            struct bh_change c = {.kind = BH_CHANGE_QUOTA, .queue = i, .res = (enum bh_res)r, .to = need};
+            if (!shape->least.at[r] || n + 3 > RAISES)
                 continue;
-            if (q->config.limit.at[r] < need) {
-                *at = c;
-                at->part = BH_PART_LIMIT;
-                at->from = q->config.limit.at[r];
-                a->n_raised++;
-            }
-            if (q->config.deserved.at[r] < need) { /* ANY is more */
-                at = &a->raised[a->n_raised++];
-                *at = c;
-                at->part = BH_PART_DESERVED;
-                at->from = q->config.deserved.at[r];
-            }
+            c.part = BH_PART_LIMIT;
+            c.from = q->config.limit.at[r];
+            if (c.from < need)
+                ret[n++] = c;
+            c.part = BH_PART_DESERVED;
+            c.from = q->config.deserved.at[r];
+            if (c.from < need) /* ANY is more */
+                ret[n++] = c;
         }
-        if (q->config.share_max_ppm < BH_SHARE_WHOLE && a->n_raised < RAISES)
-            a->raised[a->n_raised++] = (struct bh_change){.kind = BH_CHANGE_QUOTA,
-                                                          .queue = i,
-                                                          .part = BH_PART_SHARE_MAX,
-                                                          .from = q->config.share_max_ppm,
-                                                          .to = BH_SHARE_WHOLE};
+        if (q->config.share_max_ppm < BH_SHARE_WHOLE && n < RAISES)
+            ret[n++] = (struct bh_change){.kind = BH_CHANGE_QUOTA,
+                                          .queue = i,
+                                          .part = BH_PART_SHARE_MAX,
+                                          .from = q->config.share_max_ppm,
+                                          .to = BH_SHARE_WHOLE};
     }
-    return a->n_raised != 0;
+    return n;
 }
 
 /* A raise of several: as little as will do while the others stay. */
@@ -332,13 +418,18 @@ static void weed(struct additions *a, struct bh_remedy *ret)
 bool bh_remedy_add(struct bh_whatif *w, const struct bh_sched *s, uint64_t job, struct bh_remedy *ret)
 {
     struct additions a = {.w = w, .s = s, .job = job, .shape = bh_sched_shape(s, bh_sched_job(s, job))};
+    for (uint32_t r = 0; r < BH_RES_COUNT; r++)
+        a.plenty.at[r] = PLENTY * (bh_queue_get(bh_sched_queues(s), BH_QUEUE_ROOT)->used.at[r] +
+                                   bh_pending_below(s, BH_QUEUE_ROOT, (enum bh_res)r));
     add_models(&a);
     ret->kind = BH_CHANGE_ADD;
     if (fewest(&a, ret)) {
+        trim(&a, &ret->steps);
         ret->least = ret->cost <= EVERY_CUT;
         return true;
     }
-    if (raise_all(&a)) {
+    a.n_raised = bh_remedy_raises(s, job, a.raised);
+    if (a.n_raised) {
         if (bh_whatif_starts(w, a.raised, a.n_raised, job)) {
             weed(&a, ret);
             ret->kind = BH_CHANGE_QUOTA;
@@ -346,6 +437,7 @@ bool bh_remedy_add(struct bh_whatif *w, const struct bh_sched *s, uint64_t job, 
         }
         if (fewest(&a, ret)) {
             weed(&a, ret);
+            trim(&a, &ret->steps);
             return true;
         }
     }

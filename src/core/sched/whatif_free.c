@@ -302,3 +302,68 @@ bool bh_remedy_free(struct bh_whatif *w, const struct bh_sched *s, uint64_t job,
     ret->least = least;
     return true;
 }
+
+/* ---- whoever it takes ---- */
+
+/* Everybody but the job itself ends: who runs, and who waits before it. */
+static void end_all(const struct bh_sched *s, uint64_t job, bh_changes *steps)
+{
+    for (size_t i = 0; i < bh_sched_slots(s); i++) {
+        const struct bh_gang *g = bh_sched_slot(s, i);
+        if (g->state != BH_GANG_FREE && g->id != job)
+            *bh_vec_push(steps) =
+                (struct bh_change){.kind = BH_CHANGE_FREE, .job = g->id, .milli = bh_gang_milli(s, g)};
+    }
+}
+
+/* Who is not needed stays: in halves first, then one by one. */
+static bool put_back(struct bh_whatif *w, uint64_t job, bh_changes *steps, size_t tries)
+{
+    bh_changes less = {0};
+    for (size_t chunk = (steps->n + 1) / 2; chunk; chunk = chunk > 1 ? (chunk + 1) / 2 : 0) {
+        for (size_t at = 0; at < steps->n;) {
+            const size_t out = steps->n - at < chunk ? steps->n - at : chunk;
+            less.n = 0;
+            if (!tries--) {
+                bh_vec_fini(&less);
+                return false;
+            }
+            for (size_t i = 0; i < steps->n; i++)
+                if (i < at || i >= at + out)
+                    *bh_vec_push(&less) = steps->at[i];
+            if (!bh_whatif_starts(w, less.at, less.n, job)) {
+                at += out;
+                continue;
+            }
+            memcpy(steps->at, less.at, less.n * sizeof(*less.at));
+            steps->n = less.n;
+        }
+    }
+    bh_vec_fini(&less);
+    return true;
+}
+
+bool bh_remedy_clear(struct bh_whatif *w, const struct bh_sched *s, uint64_t job,
+                     const struct bh_change *with, size_t n_with, const struct bh_remedy_config *c,
+                     struct bh_remedy *ret)
+{
+    const size_t dear = BYTES_TRIED / (w->saved.n + 1), tries = c->sets_max < dear ? c->sets_max : dear;
+    bh_changes steps = {0};
+    for (size_t i = 0; i < n_with; i++)
+        *bh_vec_push(&steps) = with[i];
+    end_all(s, job, &steps);
+    if (!tries || !bh_whatif_starts(w, steps.at, steps.n, job) || !put_back(w, job, &steps, tries) ||
+        steps.n > CANDIDATES) {
+        bh_vec_fini(&steps);
+        return false;
+    }
+    ret->cost = 0;
+    for (size_t i = 0; i < steps.n; i++) {
+        *bh_vec_push(&ret->steps) = steps.at[i];
+        ret->cost += steps.at[i].kind == BH_CHANGE_FREE ? steps.at[i].milli : 0;
+    }
+    bh_vec_fini(&steps);
+    ret->kind = BH_CHANGE_FREE;
+    ret->least = false;
+    return true;
+}

@@ -91,6 +91,35 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* What the queue would hold, with this much more in a leaf below it: what is kept for others counts. */
+static uint64_t held_with(const struct bh_queues *t, uint32_t leaf, uint32_t queue, enum bh_res res,
+                          uint64_t asked)
+{
+    uint64_t rise = 0;
+    for (uint32_t i = leaf;; i = bh_queue_get(t, i)->parent) {
+        const struct bh_queue *q = bh_queue_get(t, i);
+        const uint64_t below = i == leaf ? q->used.at[res] + asked : q->held_below.at[res] + rise;
+        const uint64_t held = below > q->kept.at[res] ? below : q->kept.at[res];
+        if (i == queue)
+            return held;
+        rise = held - q->held.at[res];
+    }
+}
+
+/* Amounts of the resource as values of the part that is raised. */
+static void as_values(const struct bh_queues *t, const struct bh_change *c, uint64_t *values, size_t n)
+{
+    const uint64_t total = t->total.at[c->res], kept = bh_queue_get(t, c->queue)->config.guarantee.at[c->res];
+    for (size_t i = 0; i < n; i++) {
+        if (c->part == BH_PART_DESERVED)
+            values[i] -= values[i] < kept ? values[i] : kept;
+        if (c->part != BH_PART_SHARE_MAX)
+            continue;
+        values[i] = values[i] < total ? bh_wide_scale(values[i], BH_SHARE_WHOLE, total) + 1 : BH_SHARE_WHOLE;
+        values[i] = values[i] < BH_SHARE_WHOLE ? values[i] : BH_SHARE_WHOLE;
+    }
+}
+
 /*
  * More is not always better: a higher quota may start others, who come first and take the room. So the values at which
  * requests become legal are tried from the lowest on: this job's, and that together with others who wait there. With
@@ -99,15 +128,17 @@ static int by_value(const void *a, const void *b)
 static size_t legal_values(const struct bh_sched *s, const struct bh_change *c, uint64_t job,
                            uint64_t *values, bool *ret_all)
 {
-    const struct bh_queue *q = bh_queue_get(bh_sched_queues(s), c->queue);
-    const uint64_t asked = bh_sched_shape(s, bh_sched_job(s, job))->least.at[c->res];
+    const struct bh_queues *t = bh_sched_queues(s);
+    const struct bh_queue *q = bh_queue_get(t, c->queue);
+    const struct bh_gang *mine = bh_sched_job(s, job);
+    const uint64_t asked = bh_sched_shape(s, mine)->least.at[c->res];
     uint32_t others = 0;
     size_t n = 0;
     values[n++] = q->used.at[c->res] + asked;
+    values[n++] = held_with(t, mine->queue, c->queue, c->res, asked);
     for (size_t i = 0; i < bh_sched_slots(s); i++) {
         const struct bh_gang *g = bh_sched_slot(s, i);
-        if (g->state != BH_GANG_PENDING || g->id == job ||
-            !bh_queue_is_below(bh_sched_queues(s), g->queue, c->queue))
+        if (g->state != BH_GANG_PENDING || g->id == job || !bh_queue_is_below(t, g->queue, c->queue))
             continue;
         if (others++ == OTHERS) {
             *ret_all = false;
@@ -118,6 +149,8 @@ static size_t legal_values(const struct bh_sched *s, const struct bh_change *c, 
     }
     values[n++] = q->used_firm.at[c->res] + asked;
     values[n++] = enough(s, c);
+    values[n++] = q->held.at[c->res] + bh_pending_below(s, c->queue, c->res);
+    as_values(t, c, values, n);
     qsort(values, n, sizeof(values[0]), by_value);
     return n;
 }
@@ -125,8 +158,8 @@ static size_t legal_values(const struct bh_sched *s, const struct bh_change *c, 
 static bool raise_it(struct bh_whatif *w, const struct bh_sched *s, struct bh_change *c, uint64_t job,
                      bool *ret_all)
 {
-    uint64_t values[(1 << OTHERS) + 2] = {BH_SHARE_WHOLE}, low = c->from;
-    const size_t n = c->part == BH_PART_SHARE_MAX ? 1 : legal_values(s, c, job, values, ret_all);
+    uint64_t values[(2 << OTHERS) + 3], low = c->from;
+    const size_t n = legal_values(s, c, job, values, ret_all);
     for (size_t i = 0; i < n; i++) {
         if (values[i] <= low)
             continue;
@@ -186,7 +219,10 @@ void bh_remedy_find(struct bh_whatif *w, const struct bh_sched *s, uint64_t job,
     if (bh_whatif_alone(w, s, NULL, 0, job) &&
         (bh_remedy_wait(w, job, c, ret) || bh_remedy_free(w, s, job, c, ret)))
         return;
-    if (bh_remedy_quota(w, s, job, ret))
+    if (bh_remedy_quota(w, s, job, ret) || bh_remedy_add(w, s, job, ret) ||
+        bh_remedy_clear(w, s, job, NULL, 0, c, ret))
         return;
-    (void)bh_remedy_add(w, s, job, ret);
+    struct bh_change raised[BH_RAISES_MAX];
+    const size_t n = bh_remedy_raises(s, job, raised);
+    (void)bh_remedy_clear(w, s, job, raised, n, c, ret);
 }

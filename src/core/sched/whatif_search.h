@@ -4,7 +4,9 @@
  *
  * In this order, whatever the size: waiting, for a time that is known; moving or ending jobs, the fewest GPUs in all;
  * raising one quota, by the least; adding GPUs, the fewest. If none of these alone is enough, the quotas on
- * its path and GPUs together. Each answer was tried (whatif.h): a change is only named if the job starts with it.
+ * its path and GPUs together; then jobs that run and jobs that wait before it, with quotas where it takes that
+ * (one that was suspended goes on where its memory is, whatever is added elsewhere). Each answer was tried
+ * (whatif.h): a change is only named if the job starts with it.
  *
  * On a small fleet all of it is looked through. On a large one there are too many sets of jobs that could end, too many
  * values of a quota, too many ways to place nodes: `least` says whether every cheaper one was tried, or only the
@@ -41,5 +43,12 @@ bool bh_remedy_free(struct bh_whatif *w, const struct bh_sched *s, uint64_t job,
                     const struct bh_remedy_config *c, struct bh_remedy *ret);
 bool bh_remedy_quota(struct bh_whatif *w, const struct bh_sched *s, uint64_t job, struct bh_remedy *ret);
 bool bh_remedy_add(struct bh_whatif *w, const struct bh_sched *s, uint64_t job, struct bh_remedy *ret);
+/* These changes, and as many others out of the way as it takes; what is not needed of all that is left out. */
+bool bh_remedy_clear(struct bh_whatif *w, const struct bh_sched *s, uint64_t job,
+                     const struct bh_change *with, size_t n_with, const struct bh_remedy_config *c,
+                     struct bh_remedy *ret);
+/* Quotas on the job's way, each as much as is asked for and kept there; returns how many. */
+enum { BH_RAISES_MAX = 64 };
+size_t bh_remedy_raises(const struct bh_sched *s, uint64_t job, struct bh_change *ret);
 
 #endif
