@@ -29,7 +29,7 @@ static bool says(const struct bh_bundle *b, const char *text)
 
 TEST(the_walls)
 {
-    const struct bh_bundle b = plain();
+    struct bh_bundle b = plain();
     const char *const always[] = {
         "\"readonly\": true",
         "\"noNewPrivileges\": true",
@@ -54,6 +54,8 @@ TEST(the_walls)
     };
     for (size_t i = 0; i < BH_COUNT_OF(always); i++)
         CHECK(says(&b, always[i]));
+    b.cgroup = "other/group";
+    CHECK(says(&b, "\"cgroupsPath\": \"/other/group\""));
 }
 
 TEST(what_was_asked_for)

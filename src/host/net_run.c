@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -42,7 +43,7 @@ static int file_with(const char *name, const char *text)
 static _Noreturn void become(const struct bh_run *r, int in, int out, int said)
 {
     static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", locale[] = "LC_ALL=C";
-    static char *const env[] = {path, locale, NULL};
+    char *env[BH_RUN_ENV_MAX + 3] = {path, locale};
     static const char *const folders[] = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/"};
     sigset_t none;
     (void)sigemptyset(&none);
@@ -57,7 +58,15 @@ static _Noreturn void become(const struct bh_run *r, int in, int out, int said)
     for (int i = 0; i < (int)BH_COUNT_OF(from); i++)
         if (high[i] >= 0 && dup2(high[i], i) < 0)
             _exit(CANNOT_ENTER);
-    for (size_t i = 0; i < BH_COUNT_OF(folders); i++) {
+    for (size_t i = 0; r->env && r->env[i] && i < BH_RUN_ENV_MAX; i++)
+        env[i + 2] = (char *)(uintptr_t)r->env[i];
+    if (r->gid && (setgroups(0, NULL) < 0 || setresgid(r->gid, r->gid, r->gid) < 0))
+        _exit(CANNOT_ENTER);
+    if (r->uid && setresuid(r->uid, r->uid, r->uid) < 0)
+        _exit(CANNOT_ENTER);
+    if (r->argv[0][0] == '/')
+        (void)execve(r->argv[0], (char *const *)(uintptr_t)r->argv, env);
+    for (size_t i = 0; r->argv[0][0] != '/' && i < BH_COUNT_OF(folders); i++) {
         char at[128];
         if (snprintf(at, sizeof(at), "%s%s", folders[i], r->argv[0]) < (int)sizeof(at))
             (void)execve(at, (char *const *)(uintptr_t)r->argv, env);
@@ -121,10 +130,9 @@ static int judge(const struct bh_run *r, int status, bool late, int said, struct
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return BH_OK;
     if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_EXEC)
-        return bh_fail(err, BH_NOT_FOUND, "%s is not installed, and the network of containers needs it",
-                       r->argv[0]);
+        return bh_fail(err, BH_NOT_FOUND, "%.200s is not installed, and is needed here", r->argv[0]);
     if (WIFEXITED(status) && WEXITSTATUS(status) == CANNOT_ENTER)
-        return bh_fail(err, BH_SYSTEM, "the container's network cannot be entered");
+        return bh_fail(err, BH_SYSTEM, "the container's network, or its user, cannot be entered");
     bh_buf_init(&words, 1 << 16);
     read_into(said, &words);
     const char *text = bh_buf_text(&words);

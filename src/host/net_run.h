@@ -11,13 +11,16 @@
 #include "base/err.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
-enum { BH_RUN_WORDS_MAX = 32, BH_RUN_NETNS = 3 };
+enum { BH_RUN_WORDS_MAX = 32, BH_RUN_ENV_MAX = 32, BH_RUN_NETNS = 3 };
 /* How a tool that runs with `netns` says that namespace. */
 #define BH_RUN_NETNS_PATH "/proc/self/fd/3"
 
 struct bh_run {
-    const char *const *argv; /* NULL-terminated; argv[0] is looked up in the system's folders */
+    const char *const *argv; /* NULL-terminated; argv[0] is absolute, or looked up in the system's folders */
+    const char *const *env;  /* NULL-terminated, beside PATH and LC_ALL; NULL: nothing else */
+    uint32_t uid, gid;       /* whose it is; 0: as the caller is */
     const char *input;       /* its standard input; NULL: none */
     int netns;               /* of a network namespace, given to it as descriptor BH_RUN_NETNS; -1: none */
     bool enter;              /* it runs inside of that */

@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.c - the parts put together, the loop, and the end. */
+#include "node/daemon.h"
+
+#include "conf/file.h"
+#include "launch/warden.h"
+#include "node/clear.h"
+#include "node/decide.h"
+#include "node/life.h"
+#include "node/mech.h"
+#include "node/ops.h"
+#include "node/rule.h"
+#include "node/scrub.h"
+#include "store/state_policy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TICK_US = 1000000, LOOK_TICKS = 5, POLICY_MAX = 64 << 20, LOCK_TRIES = 30, LOCK_MS = 100 };
+
+uint64_t bh_daemon_now(struct bh_daemon *d)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const uint64_t now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    const uint64_t ticks = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    /* Where the clock was set back, time goes on from where it stood. */
+    const uint64_t least = d->last_ms + (d->last_ticks_ms ? ticks - d->last_ticks_ms : 0);
+    d->last_ms = now > least ? now : least;
+    d->last_ticks_ms = ticks;
+    return d->last_ms;
+}
+
+void bh_daemon_say(const struct bh_daemon *d, const char *fmt, ...)
+{
+    va_list ap;
+    (void)d;
+    va_start(ap, fmt);
+    fputs("bulkheadd: ", stderr);
+    (void)vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+}
+
+void bh_daemon_due(struct bh_daemon *d)
+{
+    d->due = true;
+    if (d->turn_source)
+        (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
+}
+
+static void show_silicon(struct bh_daemon *d)
+{
+    struct bh_err err;
+    if (bh_silicon_rows(&d->silicon, d->store, d->book.policy, &err) < 0)
+        bh_daemon_say(d, "the GPUs cannot be shown: %s", err.msg);
+    d->view.gpus = d->silicon.rows.at;
+    d->view.n_gpus = d->silicon.rows.n;
+}
+
+int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
+{
+    int rc = bh_rule_load(d, err);
+    if (rc < 0)
+        return rc;
+    /* Whoever has something of the one before has it no longer. */
+    d->view.policy = d->book.policy;
+    d->view.policy_version = d->book.version;
+    show_silicon(d);
+    if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
+        rc = bh_decide_anew(d, err);
+    if (rc < 0)
+        return rc;
+    if (d->api)
+        bh_api_changed(d->api, BH_API_KIND_POLICY, d->book.version, NULL, "applied");
+    return BH_OK;
+}
+
+/* ---- the loop ---- */
+
+static int on_turn(sd_event_source *source, void *arg)
+{
+    struct bh_daemon *d = arg;
+    struct bh_err err;
+    (void)source;
+    (void)bh_ops_commit(d, &err); /* whoever asked is told */
+    if (d->due)
+        bh_decide(d);
+    if (d->due && !d->broken_until_ms)
+        (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
+    return 0;
+}
+
+static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+    struct bh_daemon *d = arg;
+    (void)source;
+    (void)fd;
+    (void)events;
+    d->view.now_ms = bh_daemon_now(d);
+    bh_api_run(d->api);
+    if (d->pending.n || bh_store_in_transaction(d->store))
+        bh_daemon_due(d);
+    return 0;
+}
+
+static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg)
+{
+    struct bh_daemon *d = arg;
+    struct bh_err err;
+    bool moved = d->moved;
+    (void)source;
+    (void)fd;
+    (void)events;
+    d->look_source = sd_event_source_disable_unref(d->look_source);
+    if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
+        bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
+    if (moved && !d->moved)
+        bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
+    d->moved = moved;
+    bh_mech_look(d);
+    show_silicon(d);
+    return 0;
+}
+
+/* A driver may take its time: whoever asks the daemon does not wait for it. */
+static void look_again(struct bh_daemon *d)
+{
+    struct bh_err err;
+    if (d->look_source)
+        return;
+    int rc = bh_silicon_look(&d->silicon, &err);
+    if (rc == BH_OK &&
+        sd_event_add_io(d->loop, &d->look_source, d->silicon.worker.fd, EPOLLIN, on_looked, d) < 0) {
+        bh_worker_kill(&d->silicon.worker);
+        rc = bh_fail(&err, BH_SYSTEM, "the loop takes no more");
+    }
+    if (rc < 0)
+        bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
+{
+    struct bh_daemon *d = arg;
+    struct bh_err err;
+    uint64_t wait_ms;
+    static unsigned ticks;
+    bh_life_tick(d);
+    bh_mech_tick(d);
+    if (++ticks % LOOK_TICKS == 0)
+        look_again(d);
+    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
+        bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    (void)sd_notify(0, "WATCHDOG=1");
+    bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
+    (void)sd_event_source_set_time(source, usec + TICK_US);
+    return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *arg)
+{
+    struct bh_daemon *d = arg;
+    (void)si;
+    d->stopping = true;
+    return sd_event_exit(sd_event_source_get_event(source), 0);
+}
+
+/* ---- putting it together ---- */
+
+static int make_folder(const char *path, mode_t mode, struct bh_err *err)
+{
+    if (mkdir(path, mode) == 0 || errno == EEXIST)
+        return BH_OK;
+    return bh_fail(err, BH_SYSTEM, "%s: %s", path, strerror(errno));
+}
+
+static int make_folders(struct bh_daemon *d, struct bh_err *err)
+{
+    (void)snprintf(d->leases_dir, sizeof(d->leases_dir), "%s/leases", d->opt.state_dir);
+    (void)snprintf(d->runs_dir, sizeof(d->runs_dir), "%s/leases", d->opt.run_dir);
+    int rc = make_folder(d->opt.state_dir, 0711, err);
+    if (rc == BH_OK)
+        rc = make_folder(d->leases_dir, 0711, err);
+    if (rc == BH_OK)
+        rc = make_folder(d->opt.run_dir, 0755, err);
+    return rc == BH_OK ? make_folder(d->runs_dir, 0711, err) : rc;
+}
+
+static int open_store(struct bh_daemon *d, struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    const struct bh_store_options store = {.mode = BH_STORE_WRITE};
+    const struct bh_audit_options audit = {.key_path =
+                                               bh_arena_printf(&arena, "%s/audit.key", d->opt.state_dir),
+                                           .component = "bulkheadd",
+                                           .version = BH_VERSION};
+    const char *path = bh_arena_printf(&arena, "%s/bulkhead.db", d->opt.state_dir);
+    int rc = BH_BUSY;
+    /* Children of a daemon that was killed may have its lock for a moment longer. */
+    for (int i = 0; rc == BH_BUSY && i < LOCK_TRIES; i++) {
+        if (i)
+            (void)poll(NULL, 0, LOCK_MS);
+        rc = bh_store_open(path, &store, &d->store, err);
+    }
+    if (rc == BH_OK)
+        rc = bh_audit_open(d->store, &audit, &d->audit, err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
+static int read_silicon(struct bh_daemon *d, struct bh_err *err)
+{
+    int rc = bh_silicon_read(&d->silicon, d->opt.node_name, err);
+    if (rc == BH_OK)
+        rc = bh_store_begin(d->store, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_silicon_record(&d->silicon, d->store, bh_daemon_now(d), err);
+    if (rc == BH_OK)
+        rc = bh_store_commit(d->store, err);
+    else
+        bh_store_rollback(d->store);
+    if (rc < 0)
+        return rc;
+    const struct bh_fleet *fleet = bh_silicon_fleet(&d->silicon);
+    (void)snprintf(d->node, sizeof(d->node), "%s", fleet->nodes.at[0].name);
+    d->view.fleet = fleet;
+    d->view.node = d->node;
+    d->view.simulated = d->silicon.snapshot.simulated;
+    d->view.driver = d->silicon.snapshot.driver;
+    return BH_OK;
+}
+
+/* The file that was named on the command line, where it is not what is in force already. */
+static int take_policy_file(struct bh_daemon *d, struct bh_err *err)
+{
+    BH_AUTOFREE char *text = NULL;
+    struct bh_arena arena = {0};
+    struct bh_store_policy row;
+    struct bh_api_diff findings = {0};
+    struct bh_rule_book book;
+    size_t n = 0;
+    uint64_t version;
+    if (!d->opt.policy_path)
+        return BH_OK;
+    int rc = bh_file_read(d->opt.policy_path, POLICY_MAX, &text, &n, err);
+    if (rc == BH_OK && bh_store_policy_get(d->store, &arena, 0, &row, err) == BH_OK && row.n == n &&
+        memcmp(row.text, text, n) == 0) {
+        bh_arena_fini(&arena);
+        return BH_OK;
+    }
+    if (rc == BH_OK)
+        rc = bh_rule_read(d, text, n, &arena, &book, &findings, err);
+    for (size_t i = 0; i < findings.findings.n; i++)
+        bh_daemon_say(d, "%s: %s", d->opt.policy_path, findings.findings.at[i]);
+    bh_vec_fini(&findings.findings);
+    bh_arena_fini(&arena);
+    if (rc < 0)
+        return rc;
+    bh_rule_fini(&book);
+    rc = bh_store_begin(d->store, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_rule_store(d, "service:bulkheadd", "given at the start", text, n, &version, err);
+    if (rc == BH_OK)
+        return bh_store_commit(d->store, err);
+    bh_store_rollback(d->store);
+    return rc;
+}
+
+static int listen_unix(const struct bh_daemon *d, int *ret_fd, struct bh_err *err)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    const int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/api.sock", d->opt.run_dir);
+    if (n < 0 || (size_t)n >= sizeof(at.sun_path))
+        return bh_fail(err, BH_TOO_LARGE, "%s/api.sock is too long for a socket", d->opt.run_dir);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    (void)unlink(at.sun_path); /* the store's lock says that no other daemon listens there */
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(at.sun_path, 0666) < 0 ||
+        listen(fd, 128) < 0) {
+        if (fd >= 0)
+            close(fd);
+        return bh_fail(err, BH_SYSTEM, "%s: %s", at.sun_path, strerror(errno));
+    }
+    *ret_fd = fd;
+    return BH_OK;
+}
+
+static int start_api(struct bh_daemon *d, struct bh_err *err)
+{
+    struct bh_api_config config = {.unix_fd = -1,
+                                   .tcp_fd = -1,
+                                   .store = d->store,
+                                   .ops = &d->ops,
+                                   .view = &d->view,
+                                   .log_dir = d->leases_dir};
+    bh_api_limits_init(&config.limits);
+    bh_ops_init(d);
+    int rc = listen_unix(d, &config.unix_fd, err);
+    if (rc == BH_OK)
+        rc = bh_api_start(&config, &d->api, err);
+    if (rc < 0)
+        return rc;
+    sd_event_source *source = NULL;
+    if (sd_event_add_io(d->loop, &source, bh_api_fd(d->api), EPOLLIN, on_api, d) < 0)
+        return bh_fail(err, BH_SYSTEM, "the loop takes no more");
+    (void)sd_event_source_set_floating(source, 1);
+    sd_event_source_unref(source);
+    return BH_OK;
+}
+
+static int make_loop(struct bh_daemon *d, struct bh_err *err)
+{
+    static const int ends[] = {SIGTERM, SIGINT, SIGHUP};
+    uint64_t now;
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    for (size_t i = 0; i < BH_COUNT_OF(ends); i++)
+        sigaddset(&blocked, ends[i]);
+    (void)sigprocmask(SIG_BLOCK, &blocked, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+    int rc = sd_event_default(&d->loop);
+    for (size_t i = 0; rc >= 0 && i < BH_COUNT_OF(ends); i++)
+        rc = sd_event_add_signal(d->loop, NULL, ends[i], on_signal, d);
+    if (rc >= 0)
+        rc = sd_event_add_defer(d->loop, &d->turn_source, on_turn, d);
+    if (rc >= 0) /* after all that came in in one turn */
+        rc = sd_event_source_set_priority(d->turn_source, SD_EVENT_PRIORITY_IDLE);
+    if (rc >= 0)
+        rc = sd_event_now(d->loop, CLOCK_MONOTONIC, &now);
+    if (rc >= 0)
+        rc = sd_event_add_time(d->loop, &d->tick_source, CLOCK_MONOTONIC, now + TICK_US, 50000, on_tick, d);
+    return rc < 0 ? bh_fail(err, BH_SYSTEM, "the event loop: %s", strerror(-rc)) : BH_OK;
+}
+
+static int find_programs(struct bh_daemon *d, struct bh_err *err)
+{
+    int rc = bh_keeper_program(d->keeper, sizeof(d->keeper), err);
+    if (rc == BH_OK)
+        rc = bh_scrub_program(d->scrubber, sizeof(d->scrubber), err);
+    return rc;
+}
+
+/* Where the machine is another one than it was, what runs goes on and what ends is cleared. */
+static int take_up_policy(struct bh_daemon *d, struct bh_err *err)
+{
+    const int rc = bh_daemon_take_policy(d, err);
+    if (rc != BH_REFUSED)
+        return rc;
+    bh_daemon_say(d, "nothing is given away, for the policy does not hold here any more: %s", err->msg);
+    return BH_OK;
+}
+
+int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
+{
+    bool shares;
+    int rc = make_folders(d, err);
+    if (rc == BH_OK)
+        rc = find_programs(d, err);
+    if (rc == BH_OK)
+        rc = open_store(d, err);
+    if (rc == BH_OK)
+        rc = make_loop(d, err);
+    if (rc < 0)
+        return rc;
+    d->has_cgroups = bh_cgroups_open("", &d->cgroups, err) == BH_OK;
+    if (!d->has_cgroups)
+        bh_daemon_say(d, "%s: tenants' processes cannot be limited or found again", err->msg);
+    rc = bh_tier_find(&d->tier, d->has_cgroups ? &d->cgroups : NULL, d->opt.run_dir, err);
+    if (rc == BH_OK)
+        rc = bh_mech_find(d, err);
+    if (rc < 0)
+        return rc;
+    d->view.version = BH_VERSION;
+    d->view.started_ms = bh_daemon_now(d);
+    rc = read_silicon(d, err);
+    if (rc == BH_OK)
+        rc = bh_scrub_canary(d, &shares, err);
+    d->shares = rc == BH_OK && shares;
+    if (rc == BH_OK)
+        rc = take_policy_file(d, err);
+    if (rc == BH_OK)
+        rc = start_api(d, err);
+    if (rc == BH_OK)
+        rc = bh_life_load(d, err);
+    if (rc == BH_OK)
+        rc = take_up_policy(d, err);
+    if (rc == BH_OK)
+        bh_mech_restore(d);
+    if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
+        bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
+    if (rc == BH_OK) {
+        bh_life_take_up(d);
+        show_silicon(d);
+    }
+    return rc;
+}
+
+int bh_daemon_serve(struct bh_daemon *d, struct bh_err *err)
+{
+    (void)sd_notifyf(0, "READY=1\nSTATUS=%zu GPUs%s", d->view.n_gpus, d->view.simulated ? ", simulated" : "");
+    const int rc = sd_event_loop(d->loop);
+    (void)sd_notify(0, "STOPPING=1");
+    return rc < 0 ? bh_fail(err, BH_SYSTEM, "the event loop: %s", strerror(-rc)) : BH_OK;
+}
+
+/* Work goes on: keepers keep it, and the next daemon finds them. */
+void bh_daemon_fini(struct bh_daemon *d)
+{
+    struct bh_err err;
+    if (d->store && d->api)
+        (void)bh_ops_commit(d, &err);
+    bh_life_free_all(d);
+    d->look_source = sd_event_source_disable_unref(d->look_source);
+    bh_api_free(d->api);
+    bh_vec_fini(&d->pending);
+    bh_mech_fini(d);
+    if (d->audit && bh_audit_stop(d->audit, &err) < 0)
+        bh_daemon_say(d, "the audit log was not closed: %s", err.msg);
+    bh_audit_close(d->audit);
+    bh_sched_free(d->sched);
+    bh_rule_fini(&d->book);
+    bh_store_close(d->store);
+    bh_silicon_fini(&d->silicon);
+    if (d->has_cgroups)
+        bh_cgroups_close(&d->cgroups);
+    sd_event_source_unref(d->turn_source);
+    sd_event_source_unref(d->tick_source);
+    sd_event_unref(d->loop);
+}

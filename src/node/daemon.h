@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * daemon.h - bulkheadd: one machine's tenants, from a policy to leases and back. Private to src/node.
+ *
+ * Observe, decide, apply, record, in one thread:
+ *
+ *   observe   silicon.h   what this machine is: GPUs, their health, as the fleet that the core judges
+ *   decide    rule.h      the policy in force and the scheduler made from it (core/admit, core/sched)
+ *   apply     run.h       one lease after another from state to state, through keepers, cgroups and scrubs
+ *   record    the store, and the audit log in the same transaction
+ *
+ * The store is the truth. The scheduler and the table of runs are made from it when the daemon starts, and again whenever
+ * they cannot be trusted any more (a commit failed, the policy changed): rebuild() is the one way in. So a crash at any
+ * instruction is a restart, and a failed disk is a pause.
+ *
+ * What is about to be done to the machine is committed first; what was done is committed after. Between the two the daemon
+ * may die, and the start that follows looks at both sides (start.c).
+ */
+#ifndef BH_NODE_DAEMON_H
+#define BH_NODE_DAEMON_H
+
+#include "api/api.h"
+#include "base/idmap.h"
+#include "core/admit/admit.h"
+#include "core/lease/lease.h"
+#include "host/cgroup.h"
+#include "node/silicon.h"
+#include "node/tier.h"
+#include "node/worker.h"
+#include "store/audit.h"
+#include "store/state_job.h"
+#include "store/state_lease.h"
+
+#include <systemd/sd-event.h>
+
+struct bh_daemon_options {
+    const char *state_dir, *run_dir;
+    const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
+    const char *node_name;   /* NULL: the host's */
+    const char *cert_path, *key_path, *listen; /* HTTPS: all three or none; listen: ADDRESS:PORT */
+};
+
+/* The policy in force, as the core has it. */
+struct bh_rule_book {
+    uint64_t version;         /* of the store; 0: none was applied yet */
+    struct bh_policy *policy; /* the admission borrows it; NULL: none */
+    struct bh_admit *admit;
+};
+
+/* What an admitted job will run under; worked out once, when it is submitted or when the daemon starts. */
+struct bh_terms {
+    struct bh_request request; /* of its one role */
+    uint32_t members;
+    uint64_t cap_bytes;
+    uint32_t weight, cap_permille, floor_permille;
+    uint8_t latency, view, mechanism, tier;
+};
+
+/* What is to become of the job when its lease is over. */
+enum bh_after {
+    BH_AFTER_ENDS,
+    BH_AFTER_WAITS,
+    BH_AFTER_CANCELLED,
+    BH_AFTER_FAILED,
+    BH_AFTER_NOTHING, /* that was settled before: its slices are looked at once more */
+    BH_AFTERS
+};
+
+/* A command that was taken and not answered yet: its rows wait for the commit at the end of this turn. */
+struct bh_pending {
+    uint64_t ticket, id;
+    struct bh_life *run; /* new; NULL: nothing for the scheduler */
+    struct bh_gang_spec job;
+};
+
+/* A lease that is not over, or the one that a waiting job would get. */
+struct bh_daemon;
+struct bh_life {
+    struct bh_daemon *of;
+    uint64_t job, lease;
+    enum bh_lease_state state; /* as the store has it */
+    enum bh_after after;
+    bool known;        /* the scheduler knows the job */
+    bool leaving;      /* the scheduler told it to go */
+    bool moved;        /* the scheduler has another place for it already */
+    bool stopping;     /* its keeper was told to end it */
+    uint64_t since_ms; /* in its state, as far as this daemon knows */
+    uint32_t tries;    /* of emptying it, in vain */
+    char tenant[64];
+    char why[160];   /* it has to leave, or could not be set up */
+    uint64_t server; /* of MPS, that its work talks to; 0: none */
+    struct bh_terms terms;
+    sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
+    int starting;            /* the descriptor of a keeper that starts; -1: none does */
+    struct bh_worker worker;
+};
+
+/* An instance of MIG that is there (mech_mig.c). */
+struct bh_made_cut {
+    char gpu[96], key[48], uuid[80];
+    uint32_t gi_cap, ci_cap; /* BH_NO_ID: not known */
+};
+
+/* An MPS server that runs, or is about to (mech_mps.c). */
+struct bh_made_server {
+    struct bh_daemon *of;
+    uint64_t number;
+    char domain[64], pool[64], gpus[1600];
+    uint32_t uid, gid;
+    bool up, stopping;
+    sd_event_source *source; /* its keeper's end */
+};
+
+struct bh_daemon {
+    struct bh_daemon_options opt;
+    sd_event *loop;
+    struct bh_store *store;
+    struct bh_audit *audit;
+    struct bh_api *api;
+    struct bh_api_ops ops;
+    struct bh_api_view view;
+    struct bh_silicon silicon;
+    struct bh_rule_book book;
+    struct bh_sched *sched; /* NULL: no policy yet */
+    struct bh_cgroups cgroups;
+    bool has_cgroups;
+    struct bh_containers tier;
+    BH_VEC(struct bh_made_cut) cuts;
+    BH_VEC(struct bh_made_server *) servers;
+    char mps[4000];         /* the control program of MPS; "": it is not here */
+    char servers_dir[4000]; /* RUN/mps */
+    char canary[256]; /* what the test of the driver's own scrub said; "": it did not pass, or was not made */
+    char node[256], leases_dir[4000], runs_dir[4000], keeper[4000], scrubber[4000];
+    char cgroup[64]; /* below which the leases' are */
+    BH_VEC(struct bh_life *) runs;
+    struct bh_idmap by_job, by_lease; /* to places in runs */
+    BH_VEC(struct bh_pending) pending;
+    sd_event_source *turn_source, *tick_source, *look_source;
+    uint64_t last_ms;         /* the clock never goes back inside */
+    uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
+    uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    bool due;                 /* a cycle is */
+    bool moved;               /* the GPUs are not those that it started with */
+    bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
+    bool stopping;
+};
+
+/* Milliseconds since 1970 that never fall. */
+uint64_t bh_daemon_now(struct bh_daemon *d);
+/* At the end of this turn of the loop: commit what was asked for, answer, decide. */
+void bh_daemon_due(struct bh_daemon *d);
+/* The policy that the store has now: read, and the scheduler made anew. */
+int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
+/* All of it, up to where requests are served; and the serving, until a signal. */
+int bh_daemon_start(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
+int bh_daemon_serve(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
+void bh_daemon_fini(struct bh_daemon *d);
+void bh_daemon_say(const struct bh_daemon *d, const char *fmt, ...) BH_PRINTF(2, 3);
+
+#endif

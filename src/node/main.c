@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* main.c - bulkheadd: its words, and how it ends. */
+#include "node/daemon.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: bulkheadd [--policy FILE] [--state FOLDER] [--run FOLDER] [--name NODE]\n"
+    "\n"
+    "Turns a policy into leases on this machine's GPUs and keeps them through anything. Runs in the\n"
+    "foreground; systemd or a shell may put it elsewhere. Needs root.\n"
+    "\n"
+    "  --policy FILE    apply this policy where another one, or none, is in force\n"
+    "  --state FOLDER   where what must not be lost is kept (default: $BULKHEAD_STATE_DIR or /var/lib/bulkhead)\n"
+    "  --run FOLDER     where sockets and locks are (default: $BULKHEAD_RUN_DIR or /run/bulkhead)\n"
+    "  --name NODE      what this machine is called in the policy (default: the host's name)\n"
+    "\n"
+    "Exit status: 0 it was told to end; 1 the policy or the machine does not allow it; 2 wrong use; 3 not\n"
+    "root; 4 no driver or no GPU; 7 another bulkheadd has the state; 70 it could not go on.\n";
+
+enum { OPT_POLICY = 1, OPT_STATE, OPT_RUN, OPT_NAME, OPT_HELP, OPT_VERSION };
+static const struct option options[] = {{"policy", required_argument, NULL, OPT_POLICY},
+                                        {"state", required_argument, NULL, OPT_STATE},
+                                        {"run", required_argument, NULL, OPT_RUN},
+                                        {"name", required_argument, NULL, OPT_NAME},
+                                        {"help", no_argument, NULL, OPT_HELP},
+                                        {"version", no_argument, NULL, OPT_VERSION},
+                                        {0}};
+
+/* 0: go on; else 1 + the exit status. */
+static int read_words(int argc, char **argv, struct bh_daemon_options *o)
+{
+    int c;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+        switch (c) {
+        case OPT_POLICY:
+            o->policy_path = optarg;
+            break;
+        case OPT_STATE:
+            o->state_dir = optarg;
+            break;
+        case OPT_RUN:
+            o->run_dir = optarg;
+            break;
+        case OPT_NAME:
+            o->node_name = optarg;
+            break;
+        case OPT_HELP:
+            fputs(usage, stdout);
+            return 1;
+        case OPT_VERSION:
+            puts("bulkheadd " BH_VERSION);
+            return 1;
+        default:
+            fputs(usage, stderr);
+            return 3;
+        }
+    if (optind == argc)
+        return 0;
+    fprintf(stderr, "bulkheadd: '%s' is one word too many\n", argv[optind]);
+    return 3;
+}
+
+int main(int argc, char **argv)
+{
+    static struct bh_daemon d;
+    struct bh_err err;
+    const char *state = getenv("BULKHEAD_STATE_DIR"), *run = getenv("BULKHEAD_RUN_DIR");
+    const char *cgroup = getenv("BULKHEAD_CGROUP"); /* two daemons on one machine, as in tests, need two */
+    (void)snprintf(d.cgroup, sizeof(d.cgroup), "%s", cgroup && *cgroup ? cgroup : "bulkhead");
+    d.opt.state_dir = state && *state ? state : "/var/lib/bulkhead";
+    d.opt.run_dir = run && *run ? run : "/run/bulkhead";
+    const int words = read_words(argc, argv, &d.opt);
+    if (words)
+        return words - 1;
+    /* Governor and keepers look there too. */
+    if (setenv("BULKHEAD_RUN_DIR", d.opt.run_dir, 1) < 0)
+        return 70;
+    int rc = geteuid() == 0 ? BH_OK
+                            : bh_fail(&err, BH_DENIED,
+                                      "root is needed: tenants' processes, cgroups and GPUs are others'");
+    if (rc == BH_OK)
+        rc = bh_daemon_start(&d, &err);
+    if (rc == BH_OK) {
+        bh_daemon_say(&d, "serves %s with %zu GPU%s%s", d.node, d.view.n_gpus, d.view.n_gpus == 1 ? "" : "s",
+                      d.view.simulated ? " (simulated)" : "");
+        rc = bh_daemon_serve(&d, &err);
+    }
+    if (rc < 0)
+        fprintf(stderr, "bulkheadd: %s\n", err.msg);
+    bh_daemon_fini(&d);
+    return rc < 0 ? bh_code_exit(rc) : 0;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "node/worker.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void adds(const void *arg, struct bh_worker_result *ret)
+{
+    const uint64_t *n = arg;
+    ret->probed_bytes = n[0] + n[1];
+    ret->code = BH_REFUSED;
+    memset(ret->text, 'x', sizeof(ret->text)); /* one that is not ended is, by the reader */
+}
+
+static void dies(const void *arg, struct bh_worker_result *ret)
+{
+    (void)arg;
+    (void)ret;
+    (void)kill(getpid(), SIGKILL);
+}
+
+static void waits(const void *arg, struct bh_worker_result *ret)
+{
+    (void)arg;
+    (void)ret;
+    pause();
+}
+
+/* How many of the daemon's descriptors are open there. */
+static void counts(const void *arg, struct bh_worker_result *ret)
+{
+    const int *last = arg;
+    for (int fd = STDERR_FILENO + 2; fd <= *last; fd++)
+        ret->verdict += fcntl(fd, F_GETFD) >= 0;
+}
+
+static bool nobody_is_left(void)
+{
+    return waitpid(-1, NULL, WNOHANG) < 0;
+}
+
+TEST(one_result)
+{
+    const uint64_t n[2] = {40, 2};
+    struct bh_worker w;
+    struct bh_worker_result r;
+    struct bh_err err;
+    CHECK_EQ(bh_worker_start(adds, n, &w, &err), BH_OK);
+    struct pollfd at = {.fd = w.fd, .events = POLLIN};
+    CHECK_EQ(poll(&at, 1, 60000), 1);
+    bh_worker_finish(&w, &r);
+    CHECK_EQ(r.probed_bytes, 42);
+    CHECK_EQ(r.code, BH_REFUSED);
+    CHECK_EQ(strlen(r.text), sizeof(r.text) - 1);
+    CHECK_EQ(w.pid, 0);
+    CHECK(nobody_is_left());
+}
+
+TEST(one_that_dies_is_a_failure)
+{
+    struct bh_worker w;
+    struct bh_worker_result r = {0};
+    struct bh_err err;
+    CHECK_EQ(bh_worker_start(dies, NULL, &w, &err), BH_OK);
+    bh_worker_finish(&w, &r);
+    CHECK_EQ(r.code, BH_SYSTEM);
+    CHECK(strstr(r.text, "died") != NULL);
+    CHECK(nobody_is_left());
+}
+
+TEST(one_that_is_not_wanted_any_more)
+{
+    struct bh_worker w;
+    struct bh_err err;
+    CHECK_EQ(bh_worker_start(waits, NULL, &w, &err), BH_OK);
+    bh_worker_kill(&w);
+    CHECK_EQ(w.pid, 0);
+    CHECK_EQ(w.fd, -1);
+    bh_worker_kill(&w); /* none: fine */
+    CHECK(nobody_is_left());
+}
+
+TEST(it_has_no_file_of_the_daemons)
+{
+    struct bh_worker w;
+    struct bh_worker_result r;
+    struct bh_err err;
+    int last = -1;
+    int mine[8];
+    for (size_t i = 0; i < BH_COUNT_OF(mine); i++)
+        last = mine[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    last += 8;
+    CHECK_EQ(bh_worker_start(counts, &last, &w, &err), BH_OK);
+    bh_worker_finish(&w, &r);
+    CHECK_EQ(r.code, BH_OK);
+    CHECK_EQ(r.verdict, 0);
+    for (size_t i = 0; i < BH_COUNT_OF(mine); i++)
+        close(mine[i]);
+}
+
+TEST_MAIN

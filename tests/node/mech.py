@@ -1,0 +1,498 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What divides the silicon and what stands around the work, through the real daemon: containers, MIG, MPS.
+
+The cards are simulated; runc, the kernel's namespaces, cgroups and nftables are real. MPS's control program is a stand-in
+(mps_control.py): what is tested there is our side of it.
+
+Usage: mech.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT [TEST...]
+"""
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+import lab
+from lab import NOBODY, Skip, has, node, same, until
+
+TENANT = os.path.abspath(sys.argv[7])
+GIB = 1 << 30
+MIB = 1 << 20
+PRIVATE = 'BULKHEAD_TEST_PRIVATE'  # set once we have a network and mounts of our own
+
+
+def own_machine():
+    """Runs again with a network that nobody else has: what is made there goes with it."""
+    if os.geteuid() != 0 or os.environ.get(PRIVATE):
+        return
+    if subprocess.run(['unshare', '-n', '-m', 'true'], capture_output=True, check=False).returncode == 0:
+        os.environ[PRIVATE] = '1'
+        os.execvp('unshare', ['unshare', '-n', '-m', sys.executable, *sys.argv])
+
+
+def tenant(name, network='default-deny', gpus=2, domain='default'):
+    return (f'  - {{name: {name}, domain: {domain}, class: research, costCenter: cc-1, quota: {{model: fairshare, gpus: {gpus}, max: 4, weight: 100, '
+            f'borrow: true}}, network: {{policy: {network}, rdma: none}}, storage: {{quota: 1TiB}}}}\n')
+
+
+CONTAINERS = 'bulkhead: 1\ntenants:\n' + tenant('acme') + tenant('blue') + '''\
+pools:
+  - {name: cards, match: {gpus: [0, 1, 2, 3]}, mechanism: whole, tier: container, tenants: [acme, blue]}
+  - {name: shares, match: {gpus: [4, 5, 6, 7]}, mechanism: fractional, backing: gate, tier: container, tenants: [acme],
+     caps: {memory: 10GiB, compute: 25%}}
+roles:
+  - {subject: "user:root", role: operator}
+  - {subject: "user:nobody", role: tenant-user, tenant: acme}
+'''
+
+
+def need_containers():
+    if not shutil.which('runc'):
+        raise Skip('runc is not installed')
+
+
+def inside():
+    """The tenant's program where a container sees it."""
+    need_containers()
+    if not os.environ.get(PRIVATE):
+        raise Skip('no mount namespace can be made here')
+    if not os.path.ismount('/opt'):
+        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=755', 'tmpfs', '/opt'], check=True)
+        shutil.copy(TENANT, '/opt/tenant')
+    return '/opt/tenant'
+
+
+def out(n, job, stream='out'):
+    return n.get(f'/v1/jobs/{job}/logs?stream={stream}').body.decode()
+
+
+def ends(n, job, status=0):
+    """It ends so; else what it wrote is shown."""
+    j = n.wait(job)
+    same((j['end'], j['status']), ('exited', status), f'{j} {out(n, job)} {out(n, job, "err")} {n.log()[-2000:]}')
+    return out(n, job)
+
+
+def finished(n):
+    n.quiet()
+    n.nothing_left()
+    same(os.listdir(f'{n.run}/bundles'), [], 'bundles')
+    same(os.listdir(f'{n.run}/containers'), [], 'what the runtime keeps of containers')
+    n.sound()
+
+
+def python(script):
+    return ('/usr/bin/python3', '-c', script)
+
+
+SEES = '''
+import json, os
+s = {l.split(':')[0]: l.split(':', 1)[1].split() for l in open('/proc/self/status')}
+print(json.dumps({'uid': os.getuid(), 'cwd': os.getcwd(), 'map': open('/proc/self/uid_map').read().split(),
+                  'caps': s['CapBnd'][0], 'pids': sorted(p for p in os.listdir('/proc') if p.isdigit()),
+                  'net': sorted(os.listdir('/sys/class/net')), 'visible': os.environ['CUDA_VISIBLE_DEVICES'], 'a': os.environ.get('A'),
+                  'tenant': os.environ['BULKHEAD_TENANT'], 'lease': os.environ['BULKHEAD_LEASE']}))
+'''
+
+
+def test_a_container_of_a_whole_card():
+    need_containers()
+    with node(text=CONTAINERS) as n:
+        job = n.submit('acme', *python(SEES), pool='cards', env=['A=b c'], cwd='/root')
+        seen = json.loads(ends(n, job))
+        lease = n.leases_of(job)[0]
+        first = int(seen['map'][1])
+        assert first >= 65536, seen
+        same(seen['map'], ['0', str(first), '65536'])
+        same((seen['uid'], seen['caps'], seen['net'], seen['a'], seen['tenant'], seen['lease']),
+             (0, '0' * 16, ['lo'], 'b c', 'acme', lease))
+        same(len(seen['visible'].split(',')), 1)
+        same(seen['pids'], ['1'])
+        # A tenant's users are its own: the same ones each time, and nobody else's.
+        other = json.loads(ends(n, n.submit('blue', *python(SEES), pool='cards')))
+        again = json.loads(ends(n, n.submit('acme', *python(SEES), pool='cards', uid=NOBODY)))
+        same(again['map'], seen['map'])
+        same(again['uid'], NOBODY)
+        assert abs(int(other['map'][1]) - first) >= 65536, (seen, other)
+        n.again()
+        same(json.loads(ends(n, n.submit('blue', *python(SEES), pool='cards')))['map'], other['map'])
+        same(ends(n, n.submit('acme', '/bin/sh', '-c', 'exit 7', pool='cards'), 7), '')
+        finished(n)
+
+
+def in_group(n, lease, controller, name):
+    """What a file of the lease's cgroup says; '' where this machine has no such thing."""
+    for path in (f'/sys/fs/cgroup/{controller}/{n.group}/{lease}/{name}', f'/sys/fs/cgroup/{n.group}/{lease}/{name}'):
+        if os.path.exists(path):
+            return pathlib.Path(path).read_text().strip()
+    return ''
+
+
+def test_what_a_container_may_take():
+    """The cap, the share and the machine's own limits hold inside."""
+    program = inside()
+    with node(text=CONTAINERS) as n:
+        job = n.submit('acme', program, 'fill', 'plain', pool='shares', milli=250, memory_mib=8192, env=['ASAN_OPTIONS=detect_leaks=0'])
+        has(ends(n, job), 'CUDA_ERROR_OUT_OF_MEMORY')
+        lease = n.leases_of(job)[0]
+        end = json.loads(pathlib.Path(n.state, 'leases', lease[1:], 'end.json').read_text())
+        assert 6 * GIB <= end['peakBytes'] <= 8 * GIB and end['refused'], end
+        holder = n.submit('acme', program, 'hold', '2GiB', '600', pool='shares', milli=250, env=['ASAN_OPTIONS=detect_leaks=0'])
+        lease = n.active(holder)
+        until(lambda: 'ready' in out(n, holder), 60, lambda: out(n, holder, 'err'))
+        shares = subprocess.run([lab.BIN, 'shares', '-o', 'json'], capture_output=True, text=True, check=True, timeout=60, env=n.env)
+        has(shares.stdout, lease)
+        memory = int(in_group(n, lease, 'memory', 'memory.limit_in_bytes') or in_group(n, lease, 'memory', 'memory.max'))
+        assert GIB <= memory < 64 * GIB, memory
+        same(in_group(n, lease, 'pids', 'pids.max'), '8192')
+        same(n.post(f'/v1/jobs/{holder}/cancel').ok, True)
+        same(n.wait(holder)['end'], 'cancelled')
+        finished(n)
+
+
+def test_an_image_is_a_folder():
+    need_containers()
+    with node(text=CONTAINERS) as n:
+        root = pathlib.Path(n.here, 'image')
+        for d in ('usr', 'proc', 'dev', 'sys', 'tmp', 'run', 'home', 'etc', 'srv'):
+            (root / d).mkdir(parents=True)
+        shutil.copytree('/usr/bin', root / 'usr/bin', symlinks=True, ignore=lambda _, names: [x for x in names if x not in ('cat', 'pwd')])
+        shutil.copytree('/usr/lib/x86_64-linux-gnu', root / 'usr/lib/x86_64-linux-gnu', symlinks=True,
+                        ignore=lambda _, names: [x for x in names if not x.startswith(('libc.so', 'ld-linux'))])
+        for d in ('bin', 'lib'):
+            os.symlink(f'usr/{d}', root / d)
+        os.symlink('usr/lib/x86_64-linux-gnu', root / 'lib64')
+        (root / 'etc/mark').write_text('of the image\n')
+        same(ends(n, n.submit('acme', '/bin/cat', '/etc/mark', pool='cards', image=str(root))), 'of the image\n')
+        same(ends(n, n.submit('acme', '/bin/pwd', pool='cards', image=str(root), cwd='/srv')), '/srv\n')
+        # one that cannot be a root is refused in words
+        (root / 'proc').rmdir()
+        bad = n.wait(n.submit('acme', '/bin/cat', '/etc/mark', pool='cards', image=str(root)))
+        same(bad['end'], 'failed')
+        has(bad['why'], 'has no folder /proc')
+        finished(n)
+
+
+def test_containers_outlive_the_daemon_and_not_their_keeper():
+    need_containers()
+    with node(text=CONTAINERS) as n:
+        kept = n.submit('acme', '/bin/sh', '-c', 'sleep 3; exit 5', pool='cards')
+        lost = n.submit('acme', 'sleep', '600', pool='shares', milli=250)
+        lease = n.active(lost)
+        n.active(kept)
+        n.again()
+        ends(n, kept, 5)
+        same(n.active(lost), lease)
+        keepers = [p for p in n.processes('bulkhead-keeper') if f'/leases/{lease[1:]}/' in lab.cmdline(p)]
+        same(len(keepers), 1, [lab.cmdline(p) for p in n.processes('bulkhead-keeper')])
+        os.kill(keepers[0], signal.SIGKILL)
+        same(n.wait(lost)['end'], 'lost')
+        # What a reboot leaves: nothing runs, and RUN is empty.
+        again = n.submit('acme', 'sleep', '600', pool='shares', milli=250)
+        n.active(again)
+        n.reboot()
+        n.start()
+        same(n.wait(again)['end'], 'lost')
+        finished(n)
+
+
+def test_networks():
+    """None, unless the tenant's is open; and then its own leases and nobody else's."""
+    need_containers()
+    for program in ('ip', 'nft', 'tc'):
+        if not shutil.which(program):
+            raise Skip(f'{program} is not installed')
+    if not os.environ.get(PRIVATE):
+        raise Skip('no network namespace can be made here')
+    until_then = (datetime.date.today() + datetime.timedelta(days=30)).isoformat()
+    text = CONTAINERS.replace(tenant('acme'), tenant('acme', 'open')).replace(tenant('blue'), tenant('blue', 'open'))
+    text += f'waivers:\n  - {{rule: BH-073, scope: "tenant:*", approver: root, expires: {until_then}, reason: a test}}\n'
+    listens = ('import socket, subprocess; s = socket.socket(); s.bind(("0.0.0.0", 7000)); s.listen(); '
+               'print(subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()[0], flush=True)\n'
+               'while True: c, _ = s.accept(); c.sendall(b"hello"); c.close()')
+    reaches = ('import socket, sys; s = socket.socket(); s.settimeout(3)\n'
+               'try: s.connect((sys.argv[1], 7000)); print("through", s.recv(9).decode())\n'
+               'except OSError: print("held")')
+    with node(text=text) as n:
+        server = n.submit('acme', *python(listens), pool='cards')
+        n.active(server)
+        until(lambda: out(n, server).strip(), 60, lambda: out(n, server, 'err') + n.log())
+        address = out(n, server).strip()
+        same(ends(n, n.submit('acme', *python(reaches), address, pool='cards')), 'through hello\n')
+        same(ends(n, n.submit('blue', *python(reaches), address, pool='cards')), 'held\n')
+        n.again()  # the rules are written anew, for those that live
+        same(ends(n, n.submit('acme', *python(reaches), address, pool='cards')), 'through hello\n')
+        same(ends(n, n.submit('blue', *python(reaches), address, pool='cards')), 'held\n')
+        n.post(f'/v1/jobs/{server}/cancel')
+        n.quiet()
+        ports = subprocess.run(['ip', '-o', 'link'], capture_output=True, text=True, check=True).stdout
+        same([x for x in ports.splitlines() if 'bh' in x.split(':')[1] and 'bulkhead0' not in x], [], 'ports')
+        same([x for x in subprocess.run(['nft', 'list', 'ruleset'], capture_output=True, text=True, check=True).stdout.splitlines()
+              if '100.126.' in x and '/' not in x], [], 'rules')
+        subprocess.run(['ip', 'link', 'del', 'bulkhead0'], check=True)
+        finished(n)
+
+
+def test_no_runtime():
+    """Where no container can be run, nobody is promised one."""
+    need_containers()
+    if not os.environ.get(PRIVATE):
+        raise Skip('no mount namespace can be made here')
+    hidden = [p for f in ('/usr/sbin', '/usr/bin', '/sbin', '/bin') for r in ('runc', 'crun') if os.path.exists(p := f'{f}/{r}')]
+    hidden = sorted({os.path.realpath(p) for p in hidden})
+    for p in hidden:
+        subprocess.run(['mount', '--bind', '/dev/null', p], check=True)
+    try:
+        with node(text=CONTAINERS, serve=False) as n:
+            n.start()
+            r = n.post('/v1/jobs', {'tenant': 'acme', 'argv': ['true'], 'pool': 'cards'})
+            assert not r.ok, repr(r)
+            has(r.words, 'container')
+    finally:
+        for p in hidden:
+            subprocess.run(['umount', p], check=True)
+
+
+# ---- MIG ----
+
+def mig_policy(tier='process'):
+    return 'bulkhead: 1\ntenants:\n' + tenant('acme') + tenant('blue') + f'''\
+pools:
+  - {{name: cut, match: {{gpus: [0]}}, mechanism: mig, tier: {tier}, tenants: [acme, blue], profiles: [1g.10gb, 3g.40gb, 7g.80gb]}}
+roles:
+  - {{subject: "user:root", role: operator}}
+'''
+
+
+def layout(n):
+    """What the driver says is cut: (profile, first slice) of card 0."""
+    done = subprocess.run([lab.BIN, 'gpus', '-o', 'json'], capture_output=True, text=True, check=True, timeout=60, env=n.env)
+    cards = json.loads(done.stdout)
+    return sorted((i['profile'], i['start']) for i in cards['gpus'][0]['instances'])
+
+
+def rows(n):
+    return {r['key']: r['state'] for r in n.rows("SELECT key, state FROM slices WHERE kind = 'mig' ORDER BY key")}
+
+
+def test_instances_are_cut_kept_and_cut_anew():
+    with node('mig', mig_policy()) as n:
+        same(layout(n), [])
+        quiet = ['ASAN_OPTIONS=detect_leaks=0']
+        shows = ('/bin/sh', '-c', f'echo $CUDA_VISIBLE_DEVICES; {TENANT} info')
+        a = n.submit('acme', *shows, profile='3g.40gb', env=quiet)
+        text = ends(n, a)
+        assert text.startswith('MIG-'), text
+        lease = n.wait_lease(n.leases_of(a)[0], 'released')
+        same((lease['lease']['mechanism'], lease['lease']['stack']), ('mig', 'mig 3g.40gb'))
+        same(lease['slices'][0]['kind'], 'mig')
+        [scrub] = lease['scrubs']
+        same(scrub['verdict'], 'clean')
+        assert 30 * GIB < scrub['total_bytes'] < 45 * GIB and scrub['probed_bytes'] > scrub['total_bytes'] * 0.9, scrub
+        # It is kept: the next one of that shape gets it, and no other is cut.
+        [(profile, start)] = layout(n)
+        same((profile, rows(n)), ('3g.40gb', {f'mig:3g.40gb@{start}': 'free'}))
+        b = n.submit('acme', *shows, profile='3g.40gb', env=quiet)
+        same(ends(n, b).split()[0], text.split()[0], 'the same instance')
+        # Two tenants beside each other, each in its own.
+        two = [n.submit(t, TENANT, 'hold', '1GiB', '600', profile='3g.40gb', env=quiet) for t in ('acme', 'blue')]
+        for j in two:
+            n.active(j)
+        same(len(layout(n)), 2)
+        held = sorted(rows(n).values())
+        same(held, ['owned', 'owned'])
+        n.sound()
+        # Nobody's is cut anew while somebody is in it: the large one waits.
+        large = n.submit('acme', *shows, profile='7g.80gb', env=quiet)
+        small = n.submit('blue', *shows, profile='1g.10gb', env=quiet)
+        n.again()
+        for j in two:
+            n.active(j)
+        same(n.state_of(large), 'waiting')
+        for j in two:
+            n.post(f'/v1/jobs/{j}/cancel')
+        ends(n, large)
+        ends(n, small)
+        n.quiet()
+        # What is free in its way is gone, from the card and from the books alike.
+        same({f'mig:{p}@{s}' for p, s in layout(n)}, set(rows(n)))
+        n.nothing_left()
+        n.sound()
+
+
+def test_instances_after_a_reboot():
+    with node('mig', mig_policy()) as n:
+        lost = [n.submit('acme', 'sleep', '600', profile=p) for p in ('3g.40gb', '1g.10gb')]
+        for j in lost:
+            n.active(j)
+        before = layout(n)
+        same(len(before), 2)
+        n.reboot()
+        for verb in (('stop', 'lab'), ('start', 'mig')):
+            subprocess.run([lab.BIN, 'sim', *verb], capture_output=True, check=True, timeout=120, env=n.env)
+        same(layout(n), [], 'a reboot forgets')
+        n.start()
+        same(layout(n), before, n.log())
+        same([n.wait(j)['end'] for j in lost], ['lost', 'lost'])
+        n.quiet()
+        same(set(rows(n).values()), {'free'})
+        n.nothing_left()
+        n.sound()
+
+
+def test_an_instance_that_cannot_be_cut():
+    """The job ends with the driver's words; what cannot be proved clean is nobody's."""
+    with node('mig', mig_policy()) as n:
+        n.broken('gpu', '0', 'lost')
+        job = n.wait(n.submit('acme', 'true', profile='3g.40gb'))
+        same(job['end'], 'failed', n.log())
+        n.quiet()
+        same(set(rows(n).values()), {'quarantined'})
+        n.sound()
+
+
+def test_an_instance_in_a_container():
+    program = inside()
+    with node('mig', mig_policy('container')) as n:
+        text = ends(n, n.submit('acme', '/bin/sh', '-c', f'echo $CUDA_VISIBLE_DEVICES; {program} info', profile='3g.40gb',
+                                env=['ASAN_OPTIONS=detect_leaks=0']))
+        assert text.startswith('MIG-'), text
+        finished(n)
+
+
+# ---- MPS ----
+
+MPS = 'bulkhead: 1\ntenants:\n' + tenant('acme') + tenant('blue', domain='outside') + '''\
+pools:
+  - {name: mps, match: {gpus: [0]}, mechanism: mps, tier: process, tenants: [acme], caps: {memory: 20GiB, compute: 25%}}
+  - {name: blues, match: {gpus: [1]}, mechanism: mps, tier: process, tenants: [blue], caps: {memory: 20GiB, compute: 25%}}
+roles:
+  - {subject: "user:root", role: operator}
+  - {subject: "user:nobody", role: tenant-user, tenant: acme}
+'''
+CLIENT = '''
+import os, socket, time
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ['CUDA_MPS_PIPE_DIRECTORY'] + '/control')
+print(*(os.environ.get(k) for k in ('CUDA_MPS_PIPE_DIRECTORY', 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE', 'CUDA_MPS_PINNED_DEVICE_MEM_LIMIT')), flush=True)
+s.close()
+time.sleep(600)
+'''
+
+
+@contextlib.contextmanager
+def mps_node():
+    with node(text=MPS, serve=False) as n:
+        program = shutil.copy(pathlib.Path(__file__).with_name('mps_control.py'), f'{n.here}/mps-control')
+        os.chmod(program, 0o755)
+        n.more = {'BULKHEAD_MPS_CONTROL': program}
+        yield n.start()
+
+
+def client(n, tenant_name='acme', **kw):
+    """One that works through its server: (job, its pipes, its other words)."""
+    job = n.submit(tenant_name, *python(CLIENT), pool={'acme': 'mps', 'blue': 'blues'}[tenant_name], milli=100, memory_mib=8192,
+                   env=['CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=100'], **kw)
+    until(lambda: out(n, job).strip(), 60, lambda: f'{n.job(job)} {out(n, job, "err")} {n.log()[-2000:]}')
+    pipes, *words = out(n, job).split()
+    return job, pipes, words
+
+
+def servers(n):
+    return [p for p in n.processes('mps-control', 'python3') if '-f' in lab.cmdline(p).split() and f'{n.here}/mps-control' in lab.cmdline(p)]
+
+
+def kill_servers(n):
+    for p in servers(n):
+        os.kill(p, signal.SIGKILL)
+
+
+def left(n):
+    """What is still there of servers: processes, folders, notes."""
+    return servers(n) + os.listdir(f'{n.run}/mps') + n.rows("SELECT key FROM notes WHERE key LIKE 'mps/%'")
+
+
+def over(n):
+    n.quiet()
+    until(lambda: not left(n), 60, lambda: f'{left(n)} {n.log()[-2000:]}')
+    n.nothing_left()
+    n.sound()
+
+
+def test_mps_servers_are_for_those_who_trust_each_other():
+    with mps_node() as n:
+        one, pipes, words = client(n)
+        same(words, ['10', '0=8192MB'], 'its own word on its share does not count')
+        two, same_pipes, _ = client(n)
+        same(same_pipes, pipes)
+        # another user, and another trust domain, each have their own
+        three, nobodys, _ = client(n, uid=NOBODY)
+        four, blues, _ = client(n, 'blue')
+        same(len({pipes, nobodys, blues}), 3)
+        same(len(servers(n)), 3)
+        said = pathlib.Path(pipes.replace('.pipes', '.logs'), 'control.log').read_text()
+        has(said, 'set_default_active_thread_percentage 25')
+        has(said, 'set_default_device_pinned_mem_limit 0 20480MB')
+        uuid = n.get('/v1/gpus').json['gpus'][0]['uuid']
+        has(said, f'as 0, {uuid}')
+        has(pathlib.Path(nobodys.replace('.pipes', '.logs'), 'control.log').read_text(), f'as {NOBODY}, ')
+        same((os.stat(nobodys).st_uid, os.stat(nobodys).st_mode & 0o777), (NOBODY, 0o700))
+        lease = n.lease(n.leases_of(one)[0])['lease']
+        same((lease['mechanism'], lease['stack']), ('mps', 'mps 10.0 % 8192 MiB'))
+        # the last one puts out the light
+        n.post(f'/v1/jobs/{one}/cancel')
+        n.wait(one)
+        assert os.path.isdir(pipes), 'somebody still works there'
+        for j in (two, three, four):
+            n.post(f'/v1/jobs/{j}/cancel')
+        over(n)
+
+
+def test_mps_a_server_that_dies_takes_its_work_along():
+    with mps_node() as n:
+        mine, pipes, _ = client(n)
+        blues, _, _ = client(n, 'blue')
+        [pid] = [p for p in servers(n) if pipes in pathlib.Path(f'/proc/{p}/environ').read_text()]
+        os.kill(pid, signal.SIGKILL)
+        job = n.wait(mine)
+        same(job['end'], 'killed', str(job))
+        has(job['why'], 'MPS server')
+        same(n.state_of(blues), 'running', 'the others go on')
+        # and the next one gets a new server
+        again, fresh, _ = client(n)
+        assert fresh != pipes
+        for j in (again, blues):
+            n.post(f'/v1/jobs/{j}/cancel')
+        over(n)
+
+
+def test_mps_and_a_daemon_that_restarts():
+    with mps_node() as n:
+        job, pipes, _ = client(n)
+        n.again()
+        same(len(servers(n)), 1)
+        other, same_pipes, _ = client(n)
+        same(same_pipes, pipes, 'it is found again')
+        n.kill()
+        kill_servers(n)
+        n.start()
+        for j in (job, other):
+            has(n.wait(j)['why'], 'MPS server')
+        over(n)
+
+
+def test_mps_where_it_is_not_installed():
+    with node(text=MPS) as n:
+        r = n.post('/v1/jobs', {'tenant': 'acme', 'argv': ['true'], 'pool': 'mps', 'milli': 100})
+        assert not r.ok, repr(r)
+        has(r.words, 'mps')
+
+
+if __name__ == '__main__':
+    own_machine()
+    only = sys.argv[8:]
+    lab.tap.main({k: v for k, v in globals().items() if not only or not k.startswith('test_') or k[5:] in only})

@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fault campaign: commands from several clients while everything that can break breaks.
+
+Every round is drawn from its own number, on a machine that has been through the rounds before it; after every fifth all is
+healed, everything ends, and nothing may be left. A failure prints the words that repeat its five rounds.
+
+Usage: storm.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS [--rounds N] [--seed S] [--round R]
+"""
+import argparse
+import contextlib
+import errno
+import http.client
+import json
+import mmap
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+import lab
+from lab import Node, policy, same, until, write
+
+EPISODE = 5
+CLIENTS = 3
+FAULTS = os.path.abspath(sys.argv[6])
+HOUR_MS = 3600 * 1000
+
+
+def words():
+    p = argparse.ArgumentParser()
+    p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '60')))
+    p.add_argument('--seed', type=int, default=int(os.environ.get('BH_STORM_SEED', '7')))
+    p.add_argument('--round', type=int)
+    return p.parse_args(sys.argv[7:])
+
+
+class Machine(Node):
+    """A node whose disk is small and whose daemon has a clock and a disk that can be told to fail."""
+
+    def __init__(self):
+        super().__init__()
+        os.mkdir('state')
+        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'storm', self.state],
+                                    capture_output=True, check=False).returncode == 0
+        write('faults', '')
+        with open('faults', 'r+b') as f:
+            f.truncate(4096)
+            self.faults = mmap.mmap(f.fileno(), 4096)
+        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
+        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+        os.makedirs('cards')
+        os.makedirs('begun')
+        os.chmod('begun', 0o777)
+
+    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1):
+        old = struct.unpack('=q', self.faults[:8])[0]
+        self.faults[:24] = struct.pack('=qIIQ', old if clock_ms is None else clock_ms, permille, error, seed)
+
+    def stop(self):
+        try:
+            super().stop()
+        finally:
+            if self.small:
+                subprocess.run(['umount', '-l', self.state], check=False)
+
+
+class Book:
+    """What was acknowledged."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.jobs = {}  # id: may it be begun again
+        self.keys = {}  # key: id
+        self.cancelled = set()
+        self.gpu_orders = {'cordon': 0, 'uncordon': 0, 'drain': 0}
+        self.policies = set()
+        self.next = 0
+
+    def number(self):
+        with self.lock:
+            self.next += 1
+            return self.next
+
+
+def script(mark, seconds, status):
+    """Work that says that it began, and that nobody else is on its cards."""
+    return ['/bin/sh', '-c', f'echo x >> begun/{mark}; IFS=,; set -- $CUDA_VISIBLE_DEVICES; '
+            f'[ -n "$BH_ALONE" ] || {{ sleep {seconds}; exit {status}; }}; '
+            f'flock -n -E 99 cards/$1 flock -n -E 99 cards/${{2:-none$$}} sleep {seconds} || exit $?; exit {status}']
+
+
+class Client(threading.Thread):
+    """Asks for one thing after another; writes down what was answered."""
+
+    def __init__(self, machine, book, seed, stop):
+        super().__init__(daemon=True)
+        self.m, self.book, self.r, self.stopped = machine, book, random.Random(seed), stop
+        self.wrong = []
+
+    def ask(self, method, where, body=None, **kw):
+        try:
+            return self.m.ask(method, where, body, timeout=30, **kw)
+        except (OSError, http.client.HTTPException):
+            return None  # nobody knows what became of it
+
+    def job(self):
+        with self.book.lock:
+            return self.r.choice(sorted(self.book.jobs)) if self.book.jobs else None
+
+    def submit(self):
+        r, number = self.r, self.book.number()
+        tenant = r.choice(['chat', 'train', 'nightly', 'lab', 'lab'])
+        back = tenant == 'nightly' or r.random() < 0.4
+        seconds = r.choice(['0', '0.1', '0.5', '2', '300'])
+        body = {'tenant': tenant, 'argv': script(number, seconds, r.choice([0, 0, 3])), 'cwd': self.m.here,
+                'can_requeue': back, 'name': f'n{number}'}
+        if tenant == 'lab':
+            body.update(milli=250, memory_mib=r.choice([1024, 8192]))
+        else:
+            body['env'] = ['BH_ALONE=1']
+            body['gpus'] = r.choice([1, 1, 1, 2])
+        key = f'key-{number}' if r.random() < 0.5 else None
+        for _ in range(2 if key else 1):
+            a = self.ask('POST', '/v1/jobs', body, headers={'Idempotency-Key': key} if key else None)
+            if a is not None and a.status == 201:
+                got = a.json['id']
+                with self.book.lock:
+                    if self.book.keys.setdefault(key or f'none-{number}', got) != got:
+                        self.wrong.append(f'{key} was answered with {got} and {self.book.keys[key]}')
+                    self.book.jobs[got] = (back, number)
+            elif a is not None and a.status >= 500 and a.status != 503:
+                self.expect(a, 'submit')
+
+    def expect(self, a, what):
+        """Answers that a daemon in trouble may give."""
+        if a.status in (500, 503):
+            return
+        self.wrong.append(f'{what}: {a!r}')
+
+    def cancel(self):
+        job = self.job()
+        if job:
+            a = self.ask('POST', f'/v1/jobs/{job}/cancel', {'reason': 'storm'})
+            if a is not None and a.ok:
+                with self.book.lock:
+                    self.book.cancelled.add(job)
+
+    def gpu(self):
+        order = self.r.choice(['cordon', 'uncordon', 'uncordon', 'drain'])
+        a = self.ask('POST', f'/v1/gpus/{self.r.randrange(8)}/{order}', {'reason': 'storm'})
+        if a is not None and a.ok:
+            with self.book.lock:
+                self.book.gpu_orders[order] += 1
+
+    def apply(self):
+        a = self.ask('POST', '/v1/policy/apply', {'text': policy(train=self.r.choice([1, 2]))})
+        if a is not None and a.ok:
+            with self.book.lock:
+                self.book.policies.add(a.json['version'])
+
+    def read(self):
+        job = self.job() or 'J1'
+        where = self.r.choice(['/v1/status', '/v1/gpus', '/v1/jobs?limit=20&newest=true', f'/v1/jobs/{job}', f'/v1/jobs/{job}/why',
+                               '/v1/leases?state=live', '/v1/usage', '/v1/quota', '/v1/audit?limit=20&newest=true',
+                               f'/v1/jobs/{job}/logs'])
+        a = self.ask('GET', where)
+        if a is not None and a.status >= 500 and a.status not in (500, 503):
+            self.wrong.append(f'{where}: {a!r}')
+
+    def end_lease(self):
+        a = self.ask('GET', '/v1/leases?state=live&limit=50')
+        leases = a.json['leases'] if a is not None and a.ok else []
+        if leases:
+            what = self.r.choice(['end', 'pause', 'resume'])
+            self.ask('POST', f'/v1/leases/{self.r.choice(leases)["id"]}/{what}', {'reason': 'storm'})
+
+    def run(self):
+        kinds = [self.submit] * 8 + [self.cancel] * 3 + [self.gpu] * 2 + [self.apply] + [self.read] * 4 + [self.end_lease]
+        while not self.stopped.is_set():
+            self.r.choice(kinds)()
+            self.stopped.wait(self.r.random() * 0.1)
+
+
+# ---- what breaks ----
+
+def kill_some(m, r, *names):
+    pids = m.processes(*names)
+    for pid in r.sample(pids, min(len(pids), r.randint(1, 2))):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def daemon_dies(m, r):
+    m.kill()
+    time.sleep(r.random() * 0.3)
+    m.start()
+
+
+def daemon_dies_twice(m, r):
+    m.kill()
+    m.spawn()
+    time.sleep(r.random() * 0.6)
+    m.kill()
+    m.start()
+
+
+def daemon_ends(m, _):
+    m.kill(signal.SIGTERM)
+    m.start()
+
+
+def disk_is_full(m, r):
+    if not m.small:
+        return
+    room = os.statvfs(m.state)
+    with contextlib.suppress(OSError), open(f'{m.state}/ballast', 'wb') as f:
+        os.posix_fallocate(f.fileno(), 0, room.f_bavail * room.f_bsize)
+    time.sleep(r.random())
+    if r.random() < 0.3:
+        m.kill()
+        time.sleep(0.1)
+        os.unlink(f'{m.state}/ballast')
+        m.start()
+    else:
+        os.unlink(f'{m.state}/ballast')
+
+
+def disk_fails(m, r):
+    m.set_faults(permille=r.choice([20, 200, 1000]), error=r.choice([errno.EIO, errno.ENOSPC]), seed=r.getrandbits(60))
+    time.sleep(r.random())
+    if r.random() < 0.3:
+        m.kill()
+        m.set_faults()
+        m.start()
+    m.set_faults()
+
+
+def driver_fails(m, r):
+    m.broken('calls', 'fail', str(r.choice([51, 2, 999])), 'every', str(r.choice([1, 3, 7])))
+    time.sleep(r.random() * 2)
+    m.broken('mend')
+
+
+def clock_jumps(m, r):
+    m.set_faults(clock_ms=r.choice([-48, -1, 1, 48]) * HOUR_MS)
+    time.sleep(r.random() * 0.5)
+    if r.random() < 0.5:
+        m.kill()
+        m.set_faults(clock_ms=r.choice([-48, 0, 1]) * HOUR_MS)
+        m.start()
+
+
+def machine_reboots(m, _):
+    m.reboot()
+    m.start()
+
+
+KINDS = [daemon_dies, daemon_dies, daemon_dies_twice, daemon_ends, disk_is_full, disk_fails, driver_fails, clock_jumps,
+         machine_reboots, lambda m, r: kill_some(m, r, 'bulkhead-keeper'), lambda m, r: kill_some(m, r, 'bulkhead-warden'),
+         lambda m, r: kill_some(m, r, 'sleep', 'flock', 'sh'), lambda m, r: kill_some(m, r, 'bulkhead-scrub'),
+         lambda m, r: kill_some(m, r, 'bulkhead-govern')]
+
+
+def one_round(m, book, seed):
+    r = random.Random(seed)
+    stop = threading.Event()
+    clients = [Client(m, book, f'{seed}-{i}', stop) for i in range(CLIENTS)]
+    for c in clients:
+        c.start()
+    try:
+        for _ in range(r.randint(1, 3)):
+            time.sleep(r.random() * 0.8)
+            r.choice(KINDS)(m, r)
+        time.sleep(r.random() * 0.3)
+    finally:
+        stop.set()
+        for c in clients:
+            c.join(120)
+    same([w for c in clients for w in c.wrong], [], 'answers')
+    until(m.answers, 60, m.log)
+    m.sound()
+    known = {f'J{x["id"]}' for x in m.rows('SELECT id FROM jobs')}
+    same(sorted(set(book.jobs) - known), [], 'acknowledged jobs that are not there')
+
+
+def settle(m, book):
+    """All is healed, all ends; nothing is left, and every acknowledged word is in the log."""
+    m.set_faults(clock_ms=0)
+    m.broken('mend')
+    for i in range(8):
+        until(lambda: m.post(f'/v1/gpus/{i}/uncordon').ok, 60, m.log)
+    for state in ('running', 'waiting', 'running'):
+        for j in m.get(f'/v1/jobs?state={state}&limit=1000').json['jobs']:
+            m.post(f'/v1/jobs/{j["id"]}/cancel')
+    m.quiet()
+    again = [x['gpu'] for x in m.rows("SELECT DISTINCT gpu FROM slices WHERE state = 'quarantined'")]
+    for gpu in again:  # what could not be looked at while the driver failed
+        assert m.post(f'/v1/gpus/{gpu}/uncordon').ok
+    until(lambda: not m.rows("SELECT id FROM slices WHERE state <> 'free'"), 60, lambda: m.rows("SELECT * FROM slices WHERE state <> 'free'"))
+    m.nothing_left()
+    m.sound()
+    check_words(m, book)
+    m.kill(signal.SIGTERM)
+    m.verified()
+
+
+def check_words(m, book):
+    records = [json.loads(json.dumps(x)) for x in m.audit()]
+    of = {}
+    for x in records:
+        of.setdefault(x['event'], []).append(x['object_id'])
+    jobs = {f'J{x["id"]}': x for x in m.rows('SELECT * FROM jobs')}
+    same([j for j, x in jobs.items() if x['state'] != 'ended'], [], 'jobs without an end')
+    for j, (back, number) in book.jobs.items():
+        same(of.get('job.submit', []).count(j), 1, f'records of the submission of {j}')
+        begun = pathlib.Path('begun', str(number))
+        times = len(begun.read_text().splitlines()) if begun.exists() else 0
+        assert back or times <= 1, f'{j} may not be begun again, and was begun {times} times'
+        assert jobs[j]['status'] != 99, f'{j} was not alone on its cards'
+    for j in book.cancelled:
+        assert j in of.get('job.cancel', []), f'no record of the end of {j}'
+    for order, n in book.gpu_orders.items():
+        assert len(of.get(f'gpu.{order}', [])) >= n, f'{n} times {order}, and fewer records'
+    for v in book.policies:
+        assert str(v) in of.get('policy.change', []), f'no record of policy {v}'
+
+
+def episode(seed, first, last, done):
+    m = Machine()
+    book = Book()
+    try:
+        m.start()
+        for k in range(first, last):
+            one_round(m, book, f'{seed}-{k}')
+            done[0] = k + 1
+        settle(m, book)
+        log = m.log()
+        assert 'AddressSanitizer' not in log and 'runtime error' not in log, log[-6000:]
+    except BaseException:
+        print('# ' + m.log()[-8000:].replace('\n', '\n# '))
+        keep = os.environ.get('BH_STORM_KEEP')
+        if keep:  # for whoever looks into it
+            shutil.copytree(m.state, keep, dirs_exist_ok=True)
+            shutil.copy('daemon.log', keep)
+        raise
+    finally:
+        m.stop()
+
+
+def test_storm():
+    w = words()
+    first = 0 if w.round is None else w.round - w.round % EPISODE
+    last = w.rounds if w.round is None else w.round + 1
+    if os.geteuid() != 0:
+        raise lab.Skip('needs root')
+    home = os.getcwd()
+    for k in range(first, last, EPISODE):
+        done = [k]
+        os.mkdir(f'{home}/{k}')
+        os.chmod(home, 0o755)
+        os.chdir(f'{home}/{k}')
+        try:
+            episode(w.seed, k, min(k + EPISODE, last), done)
+        except BaseException:
+            print(f'# to repeat it: --seed {w.seed} --round {done[0]}')
+            raise
+        print(f'# {done[0]} rounds', flush=True)
+        os.chdir(home)
+
+
+if __name__ == '__main__':
+    lab.tap.main(globals())
