@@ -15,10 +15,11 @@ help: ## say what can be made
 	@echo 'usage: make TARGET'; echo
 	@sed -n 's/^\([a-z]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | awk -F'\t' '{printf "  %-9s %s\n", $$1, $$2}'
 
-run: ## build, then judge the example policy and plan for it (no GPU needed)
+run: ## build, judge an example policy, start the daemon with another (no GPU needed)
 	@tools/setup build
 	@$(MAKE) --no-print-directory release
 	@tools/demo $(BULKHEAD)
+	@tools/scene $(BULKHEAD) $(RELEASE)/src/node/bulkheadd
 
 test: ## build with and without sanitizers, and run every test
 	@tools/setup test
