@@ -424,9 +424,9 @@ const struct bh_cmd bh_cmd_whatif = {
     .text =
         "The changes are made together on a copy of the scheduler, which then decides; nothing else is\n"
         "simulated but jobs that end when they said they would.\n"
-        "Changes: add N MODEL [in DOMAIN] [with N cpu] [with SIZE memory] (2x4: two nodes of four; in none, in new\n"
-        "link, in new rack), raise QUEUE to N, limit QUEUE to N, cordon NODE, uncordon NODE, drain NODE,\n"
-        "fail NODE, end JOB, wait TIME.\n"
+        "Changes: add N MODEL [in DOMAIN] [with N cpu] [with SIZE memory], raise QUEUE to N, limit QUEUE\n"
+        "to N, cordon NODE, uncordon NODE, drain NODE, fail NODE, end JOB, wait TIME. N of add may be 2x4:\n"
+        "two nodes of four GPUs; DOMAIN may be none, new link or new rack.\n"
         "\n"
         "Exit status: 0; 2 the file or a change could not be read, 4 there is no such thing.\n",
     .opts = opts,

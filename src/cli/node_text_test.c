@@ -27,7 +27,8 @@ TEST(the_screen)
         "10000000, \"started_ms\": 2800000, \"policy_version\": 3, \"health\": \"warn\", \"gpus\": 1, \"tenants\": "
         "[" USE(
             "red") "], \"others\": " OTHERS ", \"you\": {\"principal\": \"user:ada\", \"roles\": [{\"role\": "
-                   "\"viewer\", \"tenant\": null}, {\"role\": \"viewer\", \"tenant\": null}, {\"role\": \"tenant-admin\", \"tenant\": \"red\"}]}}",
+                   "\"viewer\", \"tenant\": null}, {\"role\": \"viewer\", \"tenant\": null}, "
+                   "{\"role\": \"tenant-admin\", \"tenant\": \"red\"}]}}",
         &bh_a_status_shape, &status);
     must_read("{\"gpus\": [" FIX_GPU "], \"others\": 3}", &bh_a_gpus_shape, &gpus);
     must_read("{\"leases\": [" FIX_LEASE("L1", "J1", "active", FIX_LIVE) "]}", &bh_a_leases_shape, &leases);

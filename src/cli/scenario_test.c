@@ -57,6 +57,12 @@ TEST(jobs_are_played_up_to_now)
     bh_scenario_fini(&s);
 }
 
+#define TWICE                               \
+    "bulkhead: 1\nnodes:\n"                 \
+    "  - {name: a, model: H200, gpus: 1}\n" \
+    "  - {name: a, model: H200, gpus: 1}\n" \
+    "queues:\n  - {name: q}\njobs: []\n"
+
 TEST(names_must_be_there_once)
 {
     static const char *const wrong[] = {
@@ -66,8 +72,7 @@ TEST(names_must_be_there_once)
         HEAD "  - {name: j, queue: q, gpus: 1, within: room}\n",
         "bulkhead: 1\nnodes: []\nqueues:\n  - {name: q, parent: r}\n  - {name: r}\njobs: []\n",
         "bulkhead: 1\nnodes: []\nqueues:\n  - {name: q}\n  - {name: q}\njobs: []\n",
-        "bulkhead: 1\nnodes:\n  - {name: a, model: H200, gpus: 1}\n  - {name: a, model: H200, gpus: 1}\n"
-        "queues:\n  - {name: q}\njobs: []\n",
+        TWICE,
     };
     for (size_t i = 0; i < BH_COUNT_OF(wrong); i++) {
         struct bh_scenario s;

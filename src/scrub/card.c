@@ -86,7 +86,7 @@ int bh_scrub_open(const char *uuid, struct bh_scrub_card *ret, struct bh_err *er
 {
     CUdevice device;
     CUcontext context;
-    size_t left, total;
+    size_t left = 0, total = 0;
     *ret = (struct bh_scrub_card){0};
     /* The others may be full, and are nobody's business here. */
     int rc = setenv("CUDA_VISIBLE_DEVICES", uuid, 1) < 0 ? bh_fail(err, BH_SYSTEM, "no room for a variable")
