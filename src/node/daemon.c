@@ -29,7 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_US = 1000000, LOOK_TICKS = 5, POLICY_MAX = 64 << 20, LOCK_TRIES = 30, LOCK_MS = 100 };
+enum { TICK_US = 1000000, LOOK_TICKS = 5, POLICY_MAX = 64 << 20, LOCK_TRIES = 30, LOCK_MS = 100, BACKLOG = 1024 };
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
 {
@@ -291,7 +291,7 @@ static int listen_unix(const struct bh_daemon *d, int *ret_fd, struct bh_err *er
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     (void)unlink(at.sun_path); /* the store's lock says that no other daemon listens there */
     if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(at.sun_path, 0666) < 0 ||
-        listen(fd, 128) < 0) {
+        listen(fd, BACKLOG) < 0) {
         if (fd >= 0)
             close(fd);
         return bh_fail(err, BH_SYSTEM, "%s: %s", at.sun_path, strerror(errno));

@@ -84,7 +84,8 @@ def test_json_is_the_apis():
 def test_lists_are_asked_for_page_by_page():
     with door() as t:
         for _ in range(1100):
-            t.post('/v1/jobs', {'tenant': 'a', 'argv': ['x']})
+            while t.post('/v1/jobs', {'tenant': 'a', 'argv': ['x']}).status == 429:
+                time.sleep(0.05)  # faster than one caller may be
         same(len(json.loads(good(t, 'ps', '-n', '5000', '-o', 'json'))['jobs']), 1106)
         has(good(t, 'ps'), 'there may be more than these 200: --limit')
 
