@@ -29,7 +29,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TICK_US = 1000000, LOOK_TICKS = 5, POLICY_MAX = 64 << 20, LOCK_TRIES = 30, LOCK_MS = 100, BACKLOG = 1024 };
+enum {
+    TICK_US = 1000000,
+    LOOK_TICKS = 5,
+    LOOK_IDLE_TICKS = 60,
+    ASKED_MS = 30000,
+    POLICY_MAX = 64 << 20,
+    LOCK_TRIES = 30,
+    LOCK_MS = 100,
+    BACKLOG = 1024
+};
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
 {
@@ -111,7 +120,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
-    d->view.now_ms = bh_daemon_now(d);
+    d->view.now_ms = d->asked_ms = bh_daemon_now(d);
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
@@ -159,9 +168,11 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     struct bh_err err;
     uint64_t wait_ms;
     static unsigned ticks;
+    /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
+    const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     bh_life_tick(d);
     bh_mech_tick(d);
-    if (++ticks % LOOK_TICKS == 0)
+    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
         look_again(d);
     if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
         bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);

@@ -139,6 +139,7 @@ struct bh_daemon {
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    uint64_t asked_ms;        /* somebody asked the API then */
     bool due;                 /* a cycle is */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */

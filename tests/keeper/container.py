@@ -14,7 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from keeping import (BIN, GIB, QUIET, Skip, TENANT, alive, environment, has, in_cgroup, kill, name_of, place, same, tap,  # noqa: E402
                      until)
 
-SHARED = [d for d in ('bin', 'etc', 'lib', 'lib64', 'sbin', 'usr', 'tmp', 'var', 'root', 'opt', 'srv') if os.path.isdir(f'/{d}')]
+# The machine's programs, and wherever this was built and runs.
+SHARED = sorted({d for d in ('bin', 'etc', 'lib', 'lib64', 'sbin', 'usr', 'tmp', 'var', 'root', 'opt', 'srv') if os.path.isdir(f'/{d}')} |
+                {os.path.realpath(p).split('/')[1] for p in (TENANT, os.getcwd())})
 
 
 def profile(*options):
