@@ -34,7 +34,7 @@ HOUR_MS = 3600 * 1000
 
 def words():
     p = argparse.ArgumentParser()
-    p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '60')))
+    p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '20')))
     p.add_argument('--seed', type=int, default=int(os.environ.get('BH_STORM_SEED', '7')))
     p.add_argument('--round', type=int)
     return p.parse_args(sys.argv[7:])
