@@ -156,7 +156,7 @@ def grants(n):
         time.sleep(READ_S / GRANTS / 2)
     lab.until(lambda: not n.rows("SELECT id FROM jobs WHERE tenant = 'express' AND state <> 'ended'"), 600)
     rows = n.rows("SELECT h.at_ms - j.submit_ms ms FROM jobs j JOIN leases l ON l.job = j.id JOIN lease_history h ON h.lease = l.id "
-                  "WHERE j.tenant = 'express' AND h.new = 'preparing'")
+                  "WHERE j.id BETWEEN ? AND ? AND j.tenant = 'express' AND h.new = 'preparing'", min(ids), max(ids))
     return [r['ms'] for r in rows], waited
 
 
