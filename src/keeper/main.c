@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -34,6 +35,23 @@ static int fail_errno(struct bh_err *err, const char *what)
 
 /* ---- the beginning ---- */
 
+/*
+ * What whoever started us ignores the work need not. By the kernel's own call: the library's refuses the signals
+ * it keeps for its threads, and those too may come ignored (a runtime above that had blocked out all 64).
+ */
+static void hear_all(void)
+{
+    static const struct {
+        void *handler;
+        unsigned long flags;
+        void *restorer;
+        uint64_t mask;
+    } as_new = {0};
+    for (int n = 1; n < NSIG; n++)
+        if (n != SIGKILL && n != SIGSTOP)
+            (void)syscall(SYS_rt_sigaction, n, &as_new, NULL, sizeof as_new.mask);
+}
+
 /* All but the faults of this program's own, and what tells of children. */
 static void be_deaf(void)
 {
@@ -42,9 +60,7 @@ static void be_deaf(void)
     sigfillset(&all);
     for (size_t i = 0; i < BH_COUNT_OF(heard); i++)
         sigdelset(&all, heard[i]);
-    for (int n = 1; n < NSIG; n++)
-        if (n != SIGKILL && n != SIGSTOP)
-            (void)signal(n, SIG_DFL); /* for the work: what the daemon ignores it need not */
+    hear_all();
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 

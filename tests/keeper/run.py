@@ -5,6 +5,7 @@ The real keeper, warden, filter, gate and cgroups; the driver and its library ar
 
 Usage: run.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT PATH-TO-KEEPER PATH-TO-ASK
 """
+import ctypes
 import os
 import pathlib
 import signal
@@ -50,7 +51,15 @@ def test_groups_of_the_user():
         same(lease.text().split()[0], '0')
 
 
+def ignore_a_signal_of_the_library():
+    """Number 32, as some runtimes hand it on; the C library has no call for it, the kernel has."""
+    ignored = (ctypes.c_uint64 * 4)(1, 0, 0, 0)
+    number = {'x86_64': 13, 'aarch64': 134}[os.uname().machine]
+    same(ctypes.CDLL(None).syscall(number, 32, ctypes.byref(ignored), None, ctypes.c_size_t(8)), 0)
+
+
 def test_rights_are_gone():
+    ignore_a_signal_of_the_library()
     with place() as p:
         lease = p.lease('sh', '-c', 'grep -E "^(Cap(Prm|Eff)|NoNewPrivs|SigBlk|SigIgn)" /proc/self/status; cat /proc/self/oom_score_adj; '
                                     'ls /proc/1/fd; kill -9 $PPID; echo $?')
