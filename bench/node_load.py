@@ -80,16 +80,20 @@ class Line:
     """One open connection, as one user."""
 
     def __init__(self, path, uid=0):
+        self.path, self.uid, self.lost = path, uid, 0
+        self.open()
+
+    def open(self):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(60)
-        if uid:
+        if self.uid:
             os.setgroups([GROUP])
             os.setegid(GROUP)
-            os.seteuid(uid)
+            os.seteuid(self.uid)
         try:
-            self.connect(path)
+            self.connect(self.path)
         finally:
-            if uid:
+            if self.uid:
                 os.seteuid(0)
                 os.setegid(0)
 
@@ -103,7 +107,13 @@ class Line:
     def ask(self, method, where, body=None):
         data = b'' if body is None else json.dumps(body).encode()
         began = time.monotonic()
-        self.sock.sendall(f'{method} {where} HTTP/1.1\r\nHost: b\r\nContent-Length: {len(data)}\r\n\r\n'.encode() + data)
+        head = f'{method} {where} HTTP/1.1\r\nHost: b\r\nContent-Length: {len(data)}\r\n\r\n'.encode()
+        try:
+            self.sock.sendall(head + data)
+        except BrokenPipeError:  # it was closed between two requests
+            self.lost += 1
+            self.open()
+            self.sock.sendall(head + data)
         r = http.client.HTTPResponse(self.sock, method=method)
         r.begin()
         text = r.read()
