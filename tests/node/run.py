@@ -73,6 +73,8 @@ def test_waiting_and_its_remedy():
             return why['sentence'] and why['remedies']
         until(explained, 60, lambda: why)
         has(why['sentence'], 'quota')
+        (listed,) = n.get('/v1/jobs?state=waiting').json['jobs']
+        same((listed['id'], listed['why']), (late, why['sentence']), 'a list says it too')
         kinds = {r['kind'] for r in why['remedies']}
         assert kinds & {'free', 'quota', 'move', 'wait'}, why
         # The first one that somebody can carry out right now does what it says.
@@ -136,13 +138,15 @@ def test_cordon_and_drain():
         for i in range(4):
             if i != index:
                 assert n.post(f'/v1/gpus/{i}/cordon', {'reason': 'hot'}).ok
+                gpu = n.get(f'/v1/gpus/{i}').json
+                same((gpu['state'], gpu['reason'], gpu['health'], gpu['fabric']), ('cordoned', 'hot', None, 'nvl-0'), 'shown at once')
         waits = n.submit('nightly', 'true', can_requeue=True)
         time.sleep(2)
         same(n.state_of(waits), 'waiting')
         assert n.post(f'/v1/gpus/{index}/drain', {'reason': 'to be repaired'}).ok
         n.wait_lease(lease, 'released')
         same(n.state_of(comes_back), 'waiting')
-        until(lambda: [g['state'] for g in n.get('/v1/gpus').json['gpus']][:4] == ['cordoned'] * 4, 30)
+        same([g['state'] for g in n.get('/v1/gpus').json['gpus']][:4], ['cordoned'] * 4)
         n.again()  # a cordon outlives the daemon
         time.sleep(2)
         same((n.state_of(waits), n.state_of(comes_back)), ('waiting', 'waiting'))
