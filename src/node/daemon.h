@@ -64,7 +64,8 @@ enum bh_after {
     BH_AFTER_WAITS,
     BH_AFTER_CANCELLED,
     BH_AFTER_FAILED,
-    BH_AFTER_NOTHING, /* that was settled before: its slices are looked at once more */
+    BH_AFTER_SETTLED, /* the job is over already: nobody is left, and what it had is being cleared */
+    BH_AFTER_NOTHING, /* that was settled long before: its slices are looked at once more */
     BH_AFTERS
 };
 

@@ -328,7 +328,7 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     struct bh_daemon *d = self;
     struct bh_life *run = bh_life_of_job(d, job);
     (void)ticket;
-    if (!run)
+    if (!run || run->after == BH_AFTER_SETTLED)
         return bh_fail(err, BH_CONFLICT, "J%llu has ended already", (unsigned long long)job);
     return end_run(d, by, run, reason, err);
 }
@@ -359,7 +359,7 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     struct bh_daemon *d = self;
     struct bh_life *run = bh_life_of_lease(d, lease);
     struct id_text id;
-    if (!run || run->after == BH_AFTER_NOTHING)
+    if (!run || run->after == BH_AFTER_NOTHING || run->after == BH_AFTER_SETTLED)
         return bh_fail(err, BH_CONFLICT, "L%llu is over", (unsigned long long)lease);
     if (order == BH_API_LEASE_END)
         return end_run(d, by, run, reason, err);

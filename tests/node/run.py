@@ -46,6 +46,17 @@ def test_scene():
         same(n.get(f'/v1/jobs/{good}/logs?stream=err').body, b'to err\n')
         same(n.get(f'/v1/jobs/{share}/logs').body, f'{NOBODY}\nlab\n'.encode())
         lease = n.wait_lease(n.leases_of(good)[0], 'released')
+        # The job is over when nobody is left, not when its card was proved clean.
+        at = {s['to']: s['at_ms'] for s in lease['history']}
+        same(n.job(good)['job']['state_ms'], at['scrubbing'])
+        assert at['scrubbing'] < at['released'], at
+        same(n.post(f'/v1/jobs/{good}/cancel').status, 409)
+        # What it sees is its lease's to say, whatever it says itself.
+        wide = n.submit('chat', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES $BULKHEAD_TENANT $MINE ${CUDA_MPS_PIPE_DIRECTORY-none}',
+                        env=['CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7', 'BULKHEAD_TENANT=train', 'MINE=1',
+                             'CUDA_MPS_PIPE_DIRECTORY=/tmp/other'])
+        same(n.wait(wide)['status'], 0)
+        same(n.get(f'/v1/jobs/{wide}/logs').body.decode(), f'{n.lease(n.leases_of(wide)[0])["lease"]["gpus"][0]} chat 1 none\n')
         same([s['to'] for s in lease['history']],
              ['admitted', 'preparing', 'active', 'draining', 'scrubbing', 'released'], 'the way of a lease')
         same([(s['verdict'], s['probed_bytes'] > s['total_bytes'] * 0.9) for s in lease['scrubs']], [('clean', True)])
