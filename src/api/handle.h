@@ -88,6 +88,7 @@ BH_HANDLER(bh_h_usage);
 BH_HANDLER(bh_h_audit);
 BH_HANDLER(bh_h_checkpoint);
 BH_HANDLER(bh_h_checkpoint_make);
+BH_HANDLER(bh_h_rotate);
 BH_HANDLER(bh_h_tokens);
 BH_HANDLER(bh_h_token_make);
 BH_HANDLER(bh_h_token_revoke);

@@ -176,6 +176,16 @@ int bh_h_checkpoint_make(struct bh_api_core *core, struct bh_api_req *q)
     return bh_api_command(q, rc, 0, size, &err);
 }
 
+int bh_h_rotate(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const struct bh_b_reason *in = q->in;
+    struct bh_err err;
+    uint32_t key = 0;
+    const int rc = core->ops->rotate(core->ops->self, &q->caller, in->reason, q->ticket, &key, &err);
+    q->param = bh_arena_printf(&q->arena, "%08x", key); /* what the answer names */
+    return bh_api_command(q, rc, 0, 0, &err);
+}
+
 int bh_h_backup(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_b_backup *in = q->in;

@@ -185,6 +185,9 @@ struct bh_api_ops {
                         struct bh_err *err);
     int (*checkpoint)(void *self, const struct bh_api_caller *by, uint64_t ticket, uint64_t *ret_size,
                       struct bh_err *err);
+    /* A new key for the log, vouched for by the one before; *ret_key: its id. */
+    int (*rotate)(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                  uint32_t *ret_key, struct bh_err *err);
     /* Into a file of this name below the state folder's `backups`. */
     int (*backup)(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
                   struct bh_err *err);

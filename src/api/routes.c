@@ -86,6 +86,8 @@ const struct bh_api_route bh_api_routes[] = {
      .summary = "the newest signed checkpoint", .handle = bh_h_checkpoint},
     {"POST", "/v1/audit/checkpoint", "audit", OP, true, .answer = "CheckpointMade",
      .summary = "sign what there is now", .handle = bh_h_checkpoint_make},
+    {"POST", "/v1/audit/rotate", "audit", OP, true, .body = &bh_shape_reason, .answer = "Done",
+     .summary = "a new key for the log, vouched for by the one before", .handle = bh_h_rotate},
     {"GET", "/v1/tokens", "tokens", ANY, .answer = "Tokens",
      .summary = "one's own tokens; an operator's are all", .handle = bh_h_tokens},
     {"POST", "/v1/tokens", "tokens", ANY, .makes = true, .body = &bh_shape_token, .answer = "TokenMade",

@@ -12,6 +12,7 @@
 #include "node/ops.h"
 #include "node/rule.h"
 #include "node/scrub.h"
+#include "node/upkeep.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -88,6 +89,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
+    bh_upkeep_policy(d);
     bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
@@ -172,6 +174,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     d->whys_left = WHYS;
     bh_life_tick(d);
     bh_mech_tick(d);
+    bh_upkeep_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
         look_again(d);
     if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
@@ -218,7 +221,8 @@ static int open_store(struct bh_daemon *d, struct bh_err *err)
     const struct bh_audit_options audit = {.key_path =
                                                bh_arena_printf(&arena, "%s/audit.key", d->opt.state_dir),
                                            .component = "bulkheadd",
-                                           .version = BH_VERSION};
+                                           .version = BH_VERSION,
+                                           .replace_lost_key = d->opt.replace_audit_key};
     const char *path = bh_arena_printf(&arena, "%s/bulkhead.db", d->opt.state_dir);
     int rc = BH_BUSY;
     /* Children of a daemon that was killed may have its lock for a moment longer. */

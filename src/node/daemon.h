@@ -39,6 +39,8 @@ struct bh_daemon_options {
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
     const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    bool
+        replace_audit_key; /* the key of the audit log is lost: go on with a new one, and a mark in the log */
     const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
@@ -145,6 +147,7 @@ struct bh_daemon {
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */

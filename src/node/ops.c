@@ -557,6 +557,20 @@ static int op_checkpoint(void *self, const struct bh_api_caller *by, uint64_t ti
     return rc == BH_OK ? bh_audit_checkpoint(d->audit, err) : rc;
 }
 
+static int op_rotate(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                     uint32_t *ret_key, struct bh_err *err)
+{
+    struct bh_daemon *d = self;
+    struct bh_audit_event e = event_by(by, BH_AUDIT_AUDIT_KEY_CHANGE);
+    (void)ticket;
+    e.reason = reason;
+    int rc = bh_ops_commit(d, err); /* it needs a transaction of its own */
+    if (rc == BH_OK)
+        rc = bh_audit_rotate(d->audit, &e, err);
+    *ret_key = bh_audit_current_key(d->audit)->id;
+    return rc;
+}
+
 static int op_backup(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
                      struct bh_err *err)
 {
@@ -607,6 +621,7 @@ void bh_ops_init(struct bh_daemon *d)
                                  .token_add = op_token_add,
                                  .token_revoke = op_token_revoke,
                                  .checkpoint = op_checkpoint,
+                                 .rotate = op_rotate,
                                  .backup = op_backup,
                                  .auth_failed = op_auth_failed};
 }

@@ -72,6 +72,7 @@ TABLE = {
     ('GET', '/v1/audit'): [('/v1/audit', None, AUDIT, 200)],
     ('GET', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, outcome(ok=('root', 'operator', 'auditor')), 200)],
     ('POST', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, OPERATOR, 200)],
+    ('POST', '/v1/audit/rotate'): [('/v1/audit/rotate', FAIL, OPERATOR, 409)],
     ('GET', '/v1/tokens'): [('/v1/tokens', None, READ, 200)],
     ('POST', '/v1/tokens'): [('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}, OPERATOR, 201)],
     ('DELETE', '/v1/tokens/{id}'): [('/v1/tokens/T1', None, outcome(

@@ -216,6 +216,19 @@ static int token_revoke(void *self, const struct bh_api_caller *by, uint64_t tok
     return done(t, bh_store_token_revoke(t->store, token, t->view.now_ms, err), ticket, 0);
 }
 
+static int rotate(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                  uint32_t *ret_key, struct bh_err *err)
+{
+    struct testd *t = self;
+    const struct bh_audit_event who = {.sub = by->principal, .reason = reason};
+    (void)ticket;
+    int rc = refuse_word(reason, err);
+    if (rc == 0)
+        rc = bh_audit_rotate(t->audit, &who, err);
+    *ret_key = bh_audit_current_key(t->audit)->id;
+    return rc;
+}
+
 static int checkpoint(void *self, const struct bh_api_caller *by, uint64_t ticket, uint64_t *ret_size,
                       struct bh_err *err)
 {
@@ -271,6 +284,7 @@ void testd_ops_init(struct testd *t)
                                  .token_add = token_add,
                                  .token_revoke = token_revoke,
                                  .checkpoint = checkpoint,
+                                 .rotate = rotate,
                                  .backup = backup,
                                  .auth_failed = auth_failed};
 }
