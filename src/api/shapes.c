@@ -111,7 +111,7 @@ static const struct bh_api_field submit_fields[] = {
     {BH_API_FIELD("cwd", TEXT, struct bh_api_submit, cwd), .max = PATH_MAX_BYTES,
      .doc = "where it runs, absolute"},
     {BH_API_FIELD("image", TEXT, struct bh_api_submit, image), .max = PATH_MAX_BYTES,
-     .doc = "root file system of a container"},
+     .doc = "root file system of a container; cdi: another engine starts it, with the lease's CDI file"},
     {BH_API_FIELD("name", TEXT, struct bh_api_submit, name), .max = 128, .doc = "for people"},
     {BH_API_FIELD("pool", NAME, struct bh_api_submit, pool), .doc = "whichever fits, if not given"},
     {BH_API_FIELD("profile", TEXT, struct bh_api_submit, profile), .max = 32, .doc = "of MIG"},

@@ -246,6 +246,14 @@ static int op_submit(void *self, const struct bh_api_caller *by, const struct bh
         bh_arena_fini(&arena);
         return refuse(d, by, what, &why, err);
     }
+    if (bh_str_eq(what->image, BH_TIER_EXTERNAL_IMAGE) &&
+        (grant.tier != BH_TIER_CONTAINER || !(terms.cap_bytes || terms.weight))) {
+        bh_arena_fini(&arena);
+        return bh_fail(
+            err, BH_REFUSED,
+            "a lease for another container engine (image: cdi) is of tier container, and of a pool that the "
+            "gate holds: a card of its own has no profile that an engine could be given");
+    }
     if (what->dry_run) {
         bh_arena_fini(&arena);
         *ret_id = 0;
