@@ -71,7 +71,9 @@ static const char *const questions[] = {
     "SELECT 'usage ' || u.id || ' is not what lease L' || u.lease || ' was given' FROM usage u"
     " JOIN leases l ON l.id = u.lease JOIN grants g ON g.id = u.grant_id"
     " WHERE g.lease <> u.lease OR u.tenant <> l.tenant OR u.mechanism <> l.mechanism OR g.gpu <> u.gpu"
-    " OR g.kind <> u.kind OR g.key <> u.key OR (u.to_ms IS NULL AND (u.milli <> g.milli OR u.mib <> g.mib))",
+    " OR g.kind <> u.kind OR g.key <> u.key OR (u.to_ms IS NULL AND (u.mib <> g.mib"
+    " OR u.milli <> iif(g.base = '', g.milli, g.milli * (SELECT b.milli FROM slices b"
+    " WHERE b.gpu = g.gpu AND b.kind = 'mig' AND b.key = g.base) / 1000)))",
     /* leases and jobs */
     "SELECT 'job J' || job || ' has ' || count(*) || ' leases at once' FROM leases"
     " WHERE state NOT IN ('refused', 'scrubbing', 'released', 'quarantined') GROUP BY job HAVING count(*) > 1",

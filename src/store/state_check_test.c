@@ -67,7 +67,7 @@ TEST(every_planted_fault_is_found)
 {
     struct fix f;
     fix_init(&f);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_B, "3g@0", 40000, "", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_B, "3g@0", 1000, 40000, "", 1, &f.err), 0);
     CHECK_EQ(fix_active(&f, "red", whole(GPU_A), 0, 0), 1);
     const uint64_t second = fix_lease(&f, "red");
     CHECK_EQ(fix_active(&f, "blue", instance(GPU_B, "3g@0"), 0, 0), 3);
