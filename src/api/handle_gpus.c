@@ -107,7 +107,7 @@ int bh_h_gpus(struct bh_api_core *core, struct bh_api_req *q)
     struct bh_json *j = &q->json;
     uint64_t hidden = 0;
     struct bh_uses u;
-    const int rc = bh_uses_read(core, q, &u);
+    const int rc = bh_uses_read_gpu(core, q, NULL, &u);
     if (rc < 0)
         return rc;
     bh_json_open(j, '{');
@@ -141,7 +141,7 @@ int bh_h_gpu(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_api_gpu *g = gpu_find(core->view, q->param);
     struct bh_uses u;
-    const int rc = bh_uses_read(core, q, &u);
+    const int rc = bh_uses_read_gpu(core, q, g ? g->uuid : "", &u);
     if (rc < 0)
         return rc;
     const bool is_shown = g && shown(q, &u, g);

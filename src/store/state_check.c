@@ -40,6 +40,13 @@ static const char *const questions[] = {
     " WHERE state = 'quarantined' AND why = ''",
     "SELECT 'card ' || uuid || ' has no slice for all of it' FROM cards WHERE NOT EXISTS"
     " (SELECT 1 FROM slices s WHERE s.gpu = uuid AND s.kind = 'whole')",
+    /* counts */
+    "SELECT 'jobs of ' || tenant || ' that are ' || state || ': ' || sum(n) || ' too many are counted' FROM"
+    " (SELECT tenant, state, n FROM job_counts UNION ALL SELECT tenant, state, -1 FROM jobs)"
+    " GROUP BY tenant, state HAVING sum(n) <> 0",
+    "SELECT 'leases of ' || tenant || ' that are ' || state || ': ' || sum(n) || ' too many are counted' FROM"
+    " (SELECT tenant, state, n FROM lease_counts UNION ALL SELECT tenant, state, -1 FROM leases)"
+    " GROUP BY tenant, state HAVING sum(n) <> 0",
     /* proofs */
     "SELECT 'lease L' || g.lease || ' handed on ' || g.kind || ' ' || g.key || ' of ' || g.gpu"
     " || ' by a verdict that is ' || coalesce(v.verdict, 'not there') FROM grants g"

@@ -260,8 +260,9 @@ int bh_slice_grant(struct bh_store *s, const struct bh_slice_name *name, uint64_
     return 0;
 }
 
-#define SLICE_COLUMNS \
-    "SELECT id, gpu, kind, key, base, milli, mib, device, state, owner, lease, since_ms, why FROM slices"
+#define SLICE_COLUMNS                                                                          \
+    "SELECT id, gpu, kind, key, base, milli, mib, device, state, owner, lease, since_ms, why," \
+    " (SELECT tenant FROM leases l WHERE l.id = slices.lease) FROM slices"
 
 static int read_slice(struct bh_sql *q, struct bh_arena *arena, struct bh_store_slice *ret,
                       struct bh_err *err)
@@ -283,7 +284,8 @@ static int read_slice(struct bh_sql *q, struct bh_arena *arena, struct bh_store_
                                    .owner = bh_sql_col_uint(q, 9),
                                    .lease = bh_sql_col_uint(q, 10),
                                    .since_ms = bh_sql_col_uint(q, 11),
-                                   .why = bh_sql_col_text(q, 12, arena)};
+                                   .why = bh_sql_col_text(q, 12, arena),
+                                   .tenant = bh_sql_col_text(q, 13, arena)};
     return 0;
 }
 

@@ -40,10 +40,11 @@ struct bh_store_slice {
     uint32_t milli, mib;
     const char *device; /* the driver's name of an instance; "": not known */
     enum bh_slice_state state;
-    uint64_t owner;    /* the lease that has it; 0: nobody */
-    uint64_t lease;    /* that has it or left it so; 0: none */
-    uint64_t since_ms; /* in this state */
-    const char *why;   /* it is quarantined */
+    uint64_t owner;     /* the lease that has it; 0: nobody */
+    uint64_t lease;     /* that has it or left it so; 0: none */
+    const char *tenant; /* of that lease; "": none */
+    uint64_t since_ms;  /* in this state */
+    const char *why;    /* it is quarantined */
 };
 typedef BH_VEC(struct bh_store_slice) bh_store_slices;
 
