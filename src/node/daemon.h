@@ -24,6 +24,7 @@
 #include "core/admit/admit.h"
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
+#include "node/cert.h"
 #include "node/silicon.h"
 #include "node/tier.h"
 #include "node/worker.h"
@@ -37,7 +38,8 @@ struct bh_daemon_options {
     const char *state_dir, *run_dir;
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
-    const char *cert_path, *key_path, *listen; /* HTTPS: all three or none; listen: ADDRESS:PORT */
+    const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
 /* The policy in force, as the core has it. */
@@ -117,6 +119,7 @@ struct bh_daemon {
     struct bh_store *store;
     struct bh_audit *audit;
     struct bh_api *api;
+    struct bh_cert cert; /* of HTTPS */
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
