@@ -4,7 +4,7 @@ import {h, redraw} from './dom.js';
 import {get, getAll} from './api.js';
 import {use} from './data.js';
 import {verify} from './chain.js';
-import {answered, badge, problem, tenantName} from './parts.js';
+import {answered, badge, named, problem, tenantName} from './parts.js';
 import {go, route} from './route.js';
 import {table} from './table.js';
 import {mayAudit, seesAll} from './who.js';
@@ -17,8 +17,8 @@ const columns = [
   {key: 'outcome', label: 'Outcome', get: (r) => r.outcome, show: (r) => badge(r.outcome)},
   {key: 'who', label: 'Who', get: (r) => r.who},
   {key: 'tenant', label: 'Tenant', get: (r) => r.tenant, show: (r) => tenantName(r.tenant)},
-  {key: 'object', label: 'On', get: (r) => [r.object_type, r.object_id].filter(Boolean).join(' '), cls: 'code'},
-  {key: 'what', label: 'From → to', get: (r) => [r.before, r.after].filter(Boolean).join(' → ')},
+  {key: 'object', label: 'On', get: (r) => [r.object_type, r.object_id].filter(Boolean).join(' '), show: (r) => named([r.object_type, r.object_id].filter(Boolean).join(' '))},
+  {key: 'what', label: 'From → to', cls: 'mid', get: (r) => [r.before, r.after].filter(Boolean).join(' → '), show: (r) => named([r.before, r.after].filter(Boolean).join(' → '))},
   {key: 'reason', label: 'Reason', cls: 'wide', get: (r) => [r.action, r.reason, (r.rules || []).join(' ')].filter(Boolean).join(' · ')},
 ];
 

@@ -139,5 +139,5 @@ setInterval(() => {
   redraw(); // ages are shown
 }, 5000);
 
-/** Older than it should be, or the node does not answer: say so. */
-export const isOld = (e) => e.data !== undefined && (e.error !== null || live.state === 'away' || Date.now() - e.at > OLD_MS);
+/** The node does not answer, or has not for long: say so. */
+export const isOld = (e) => e.data !== undefined && (e.error !== null || movedBy(e.path).length > 0 && Date.now() - e.at > OLD_MS);

@@ -13,7 +13,8 @@ import {mayOperate} from './who.js';
 import * as f from './format.js';
 
 const MANY = 96; // from here on a map is shown at first
-const CARD = {width: 296, height: 188, gap: 16};
+const CARD = {width: 296, height: 164, gap: 16};
+const NARROW = 0.2; // of a card: a name does not fit in there
 const TILE = {size: 22, gap: 4};
 const HEAD = 44;
 
@@ -65,18 +66,34 @@ function arranged(data, p) {
 
 // ---- one card ----
 
-function lane(gpu, parts, from, to, name, units) {
+const narrow = (p, compute, all) => !all && (compute ? p.c1 - p.c0 : p.m1 - p.m0) < NARROW;
+
+function partWords(p, compute, all) {
+  if (narrow(p, compute, all)) return compute && p.tenant ? f.glyphOf(p.tenant) : '';
+  if (!compute) return p.mig ? p.label : p.label === 'whole' || p.others ? '' : f.mib(p.slice.memory_mib);
+  return `${p.state === 'quarantined' ? '✖ ' : p.tenant ? `${f.glyphOf(p.tenant)} ` : ''}${p.others ? 'others' : p.tenant || p.state}`;
+}
+
+/** Compute or memory of a card, from left to right, to scale; all: there is room for every name. */
+function lane(g, parts, compute, all) {
+  const [from, to] = compute ? ['c0', 'c1'] : ['m0', 'm1'];
+  const used = !compute && g.used_mib > 0 ? g.used_mib / g.memory_mib : 0;
   return h('div.lane', null,
-    h('span.lname', null, name),
+    h('span.lname', null, compute ? 'compute' : 'memory'),
     h('div.cells', null,
-      units > 1 && h('div.ticks', {'aria-hidden': 'true', style: {'--units': units}}),
       parts.map((p) => h('div', {
         class: `part ${p.others ? 'others' : p.tenant ? `t${f.colourOf(p.tenant)}` : 'nobody'} s-${p.state}`,
         style: {left: `${100 * p[from]}%`, width: `${100 * (p[to] - p[from])}%`},
         title: `${p.others ? 'others' : p.tenant || 'nobody'} · ${p.label} · ${p.state}`,
-      }, from === 'c0' ? h('span', null, p.state === 'quarantined' ? '✖ ' : p.tenant ? `${f.glyphOf(p.tenant)} ` : '', p.others ? 'others' : p.tenant || p.state)
-        : h('span', null, p.mig || p.label !== 'whole' && !p.others ? p.label === 'whole' ? '' : p.mig ? p.label : f.mib(p.slice?.memory_mib) : '')))));
+      }, h('span', null, partWords(p, compute, all)), compute && h('span.hidden', null, ` ${narrow(p, compute, all) ? p.tenant || p.state : ''} ${p.label},`))),
+      isCut(g) && h('div.ticks', {'aria-hidden': 'true', style: {'--units': String(gridOf(g.model).memory)}}),
+      used > 0 && h('div.used', {'aria-hidden': 'true', style: {width: `${100 * used}%`}}),
+      compute && parts.length === 0 && h('span.free', null, 'free')));
 }
+const lanes = (g, all) => {
+  const parts = partsOf(g);
+  return [lane(g, parts, true, all), lane(g, parts, false, all)];
+};
 
 function words(g) {
   const who = partsOf(g).map((p) => `${p.others ? 'others' : p.tenant || p.state} ${p.label}`).join(', ');
@@ -84,13 +101,10 @@ function words(g) {
 }
 
 function card(g) {
-  const parts = partsOf(g);
   const granted = grantedOf(g);
-  const grid = isCut(g) ? gridOf(g.model) : {compute: 0, memory: 0};
-  return h('a.gpu', {key: keyOf(g), href: address('fleet', String(g.index), route().params), class: isIll(g) ? 'ill' : '', 'aria-label': words(g)},
+  return h('a.gpu', {key: keyOf(g), href: address('fleet', String(g.index), route().params), class: isIll(g) ? 'ill' : ''},
     h('div.top', null, h('strong', null, nameOf(g)), h('span.muted.model', null, g.model || 'unknown model'), badge(g.state)),
-    lane(g, parts, 'c0', 'c1', 'compute', grid.memory),
-    lane(g, parts, 'm0', 'm1', 'memory', grid.memory),
+    lanes(g, false),
     h('div.facts', null,
       h('span', null, `${f.mib(granted.mib)} of ${f.mib(g.memory_mib)} granted`),
       g.used_mib !== null && g.used_mib !== undefined && h('span', null, `${f.mib(g.used_mib)} used`)),
@@ -331,7 +345,7 @@ const columns = [
   {key: 'temperature_c', label: '°C', num: true, get: (g) => g.temperature_c},
 ];
 
-function sliceRow(g, s) {
+function sliceRow(s) {
   const state = s.state === 'owned' ? 'active' : s.state;
   return h('tr', {key: `${s.kind}${s.key}`}, h('td', null, s.kind === 'mig' ? s.key.replace('mig:', '') : s.kind === 'share' ? `share ${Math.round(s.milli / 10)} %` : 'whole card'),
     h('td', null, tenantName(s.tenant)), h('td', null, s.lease || '–'), h('td.num', null, f.mib(s.memory_mib)),
@@ -359,7 +373,7 @@ function detail(data, id) {
     !g ? [h('h2', null, 'No such GPU'), empty('It is not there, or you do not see it.')] : [
       h('h2', null, `${nameOf(g)} `, badge(g.state)), h('p.muted', null, g.model || 'unknown model'),
       g.reason && h('div.notice.bad', null, g.reason), g.health && h('div.notice.warn', null, g.health),
-      h('div.big', null, lane(g, partsOf(g), 'c0', 'c1', 'compute', isCut(g) ? gridOf(g.model).memory : 0), lane(g, partsOf(g), 'm0', 'm1', 'memory', isCut(g) ? gridOf(g.model).memory : 0)),
+      h('div.big', null, lanes(g, true)),
       h('dl.pairs', null, [['UUID', g.uuid], ['PCI', g.pci], ['Pool', g.pool], ['Layout', g.layout], ['NUMA', g.numa], ['Fabric', g.fabric],
         ['Memory', `${f.mib(grantedOf(g).mib)} granted, ${f.mib(g.used_mib)} used, ${f.mib(g.memory_mib)} in all`],
         ['Kernel resident', g.util_percent === null || g.util_percent === undefined ? null : `${g.util_percent} % of the time (not how much of the card computes)`],
@@ -368,7 +382,7 @@ function detail(data, id) {
         .filter(([, v]) => v !== null && v !== undefined).map(([k, v]) => [h('dt', null, k), h('dd', null, String(v))])),
       h('h3', null, 'Slices'),
       h('div.scroll', {tabindex: 0, role: 'region', 'aria-label': 'Slices'}, h('table', null, h('thead', null, h('tr', null, ['Slice', 'Tenant', 'Lease', 'Memory', 'State', 'Since'].map((t) => h('th', {scope: 'col'}, t)))),
-        h('tbody', null, g.slices.map((s) => sliceRow(g, s))))),
+        h('tbody', null, g.slices.filter((s) => g.slices.length === 1 || s.kind !== 'whole' || s.state !== 'free').map((s) => sliceRow(s))))),
       g.others?.slices > 0 && h('p.muted', null, `Others on this card: ${f.plural(g.others.slices, 'slice')}, ${f.mib(g.others.memory_mib)}.`),
       orders(g)]);
 }
@@ -394,7 +408,7 @@ export function fleetPage() {
     const pick = (v, text) => h('button', {type: 'button', 'aria-pressed': String(view === v), onclick: () => go({view: v})}, text);
     return h('div', {class: id ? 'with-panel' : ''},
       h('div.body', null,
-        h('p.lead', null, `${f.plural(data.gpus.length, 'GPU')}, ${f.gpus(granted)} given away`, data.others ? `; ${f.count(data.others)} more that are not yours` : '', ill ? [', ', h('button.link', {type: 'button', onclick: () => go({ill: p.ill ? '' : '1'})}, `${f.plural(ill, 'needs', 'need')} attention`)] : '', '.'),
+        h('p.lead', null, `${f.plural(data.gpus.length, 'GPU')}, ${f.gpus(granted)} granted`, data.others ? `; ${f.count(data.others)} more that are not yours` : '', ill ? [', ', h('button.link', {type: 'button', onclick: () => go({ill: p.ill ? '' : '1'})}, `${f.plural(ill, 'needs', 'need')} attention`)] : '', '.'),
         h('div.tools', null,
           h('div.seg', {role: 'group', 'aria-label': 'View'}, pick('cards', 'Cards'), pick('map', 'Map'), pick('table', 'Table')),
           view !== 'table' && h('label.inline', null, 'Group by ', h('select', {value: p.group || 'pool', onchange: (e) => go({group: e.target.value})},

@@ -38,9 +38,13 @@ export function instant(ms) {
 }
 export const ago = (ms, now = Date.now()) => now - ms < 2000 ? 'now' : `${span(now - ms)} ago`;
 
+/** A UUID is known by its beginning; the whole of it is in the title and in exports. */
+export const short = (text) => text ? String(text).replace(/\b((?:GPU|MIG)-[0-9a-f]{8})-[0-9a-f-]{27}/g, '$1…') : text;
+
 /** GPU-hours out of thousandths × milliseconds. */
-export const gpuHours = (milliMs) => number.format(milliMs / 1000 / 3600000);
-export const gibHours = (mibMs) => number.format(mibMs / 1024 / 3600000);
+const hours = (n) => n > 0 && n < 1 ? n.toLocaleString('en', {maximumSignificantDigits: 2}) : number.format(n);
+export const gpuHours = (milliMs) => hours(milliMs / 1000 / 3600000);
+export const gibHours = (mibMs) => hours(mibMs / 1024 / 3600000);
 
 // ---- tenants: a colour, and a sign for those who see none ----
 

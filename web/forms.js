@@ -109,7 +109,7 @@ export function jobForm() {
     (mechanism === 'mig' || !draft.pool) && field('profile', 'MIG profile', {placeholder: 'any'}),
     pick('priority', 'Priority', [['', 'normal'], ['low', 'low'], ['high', 'high']]),
     field('hours', 'Takes at most, hours', {type: 'number', min: 0, step: 'any', placeholder: 'not known'})),
-  h('label.field', null, 'Command', h('input', {type: 'text', class: 'code', required: true, value: draft.command, oninput: set('command'), placeholder: 'python3 train.py --epochs 3', autocomplete: 'off', spellcheck: 'false'})),
+  h('label.field', null, 'Command', h('input', {type: 'text', class: 'code', required: true, value: draft.command, oninput: set('command'), placeholder: 'python3 main.py --steps 1000', autocomplete: 'off', spellcheck: 'false'})),
   h('div.row', null, tick('requeue', 'may be ended and started again'), tick('pause', 'may be paused')),
   h('div.row', null, h('button', {type: 'button', onclick: ask, disabled: !draft.command}, 'Would it start?'), h('button.primary', {type: 'submit'}, 'Submit')),
   h('div', {'aria-live': 'polite'}, answer?.why && whyView(answer.why), answer?.problem && problem(answer.problem)));

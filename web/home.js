@@ -5,7 +5,7 @@ import {live, use} from './data.js';
 import {answered, badge, empty, quotaBar, stat, tenantName} from './parts.js';
 import {address} from './route.js';
 import {grantedOf} from './silicon.js';
-import {seesAll} from './who.js';
+import {mayAudit, seesAll} from './who.js';
 import * as f from './format.js';
 
 const SHOWN_WAITING = 5;
@@ -41,9 +41,11 @@ function ofJobs(jobs) {
 }
 
 /** Who is below what was promised and waits, while others have more than their own. */
-function ofShares(quotas) {
+function ofShares(quotas, waiting) {
+  // Who asks for more than its own quota waits for itself.
+  const held = new Set(waiting.filter((j) => !['over quota', undefined].includes(use(`/v1/jobs/${j.id}/why`).data?.tier)).map((j) => j.tenant));
   const borrowed = quotas.filter((q) => q.borrowed_milli > 0);
-  return quotas.filter((q) => q.waiting_jobs > 0 && q.guaranteed_milli !== null && q.used_milli < q.guaranteed_milli && borrowed.some((b) => b.tenant !== q.tenant))
+  return quotas.filter((q) => held.has(q.tenant) && q.guaranteed_milli !== null && q.used_milli < q.guaranteed_milli && borrowed.some((b) => b.tenant !== q.tenant))
     .map((q) => item('warn', `${q.tenant} has ${f.milli(q.used_milli)} of the ${f.gpus(q.guaranteed_milli)} it was promised and waits, while ${borrowed.filter((b) => b.tenant !== q.tenant).map((b) => `${b.tenant} borrows ${f.milli(b.borrowed_milli)}`).join(', ')}`,
       'Where borrowed work may be interrupted, the scheduler takes it back; else it has to end.', address('tenants', q.tenant), `s ${q.tenant}`));
 }
@@ -60,13 +62,16 @@ function verdict(list, status) {
   return h('div', {class: `verdict ${kind}`}, h('span.sign', {'aria-hidden': 'true'}, kind === 'good' ? '✓' : kind === 'warn' ? '▲' : '✖'), h('h2', null, words));
 }
 
-const eventWords = (e) => e.kind === 'policy' ? `policy ${e.id}` : e.kind === 'gpu' ? `GPU ${e.id}` : e.id || e.kind;
 const eventLink = (e) => e.kind === 'job' ? address('work', e.id) : e.kind === 'gpu' ? address('fleet', e.id) : e.kind === 'lease' ? '#/work' : '#/isolation';
+const objectLink = (r) => r.object_type === 'job' ? address('work', r.object_id) : r.object_type === 'gpu' ? address('fleet', r.object_id) : address('audit', '', {'audit.q': `seq:${r.seq}`});
+const happening = (key, ms, what, href, name, tenant) => h('li', {key}, h('span.muted.num', null, f.clock(ms)), h('span', null, what), h('a', {href}, f.short(name)), tenantName(tenant));
 
+/** From the log for who may read it; else what was told since the page was opened. */
 function events() {
-  return h('section', null, h('h2', null, 'What just happened'),
-    live.events.length === 0 ? empty('Nothing since this page was opened.')
-      : h('ol.events', null, live.events.slice(0, 12).map((e, i) => h('li', {key: `${e.at} ${e.id} ${live.events.length - i}`}, h('span.muted.num', null, f.clock(e.at)), h('a', {href: eventLink(e)}, eventWords(e)), e.state ? badge(e.state) : h('span.muted', null, 'changed'), tenantName(e.tenant)))));
+  const log = mayAudit() ? use('/v1/audit?newest=true&limit=30').data?.records.filter((r) => !r.event.startsWith('audit.')) || [] : null;
+  const rows = log ? log.slice(0, 9).map((r) => happening(r.seq, r.at_ms, [r.event, r.outcome === 'success' ? '' : [' ', badge(r.outcome)]], objectLink(r), r.object_id || '–', r.tenant))
+    : live.events.slice(0, 9).map((e, i) => happening(live.events.length - i, e.at, `${e.kind} ${e.state || 'changed'}`, eventLink(e), e.id || '', e.tenant));
+  return h('section', null, h('h2', null, 'What just happened'), rows.length === 0 ? empty('Nothing since this page was opened.') : h('ol.events', null, rows));
 }
 
 export function homePage() {
@@ -74,7 +79,7 @@ export function homePage() {
     const gpus = use('/v1/gpus').data?.gpus || [];
     const waiting = use('/v1/jobs?state=waiting', 'jobs').data?.jobs || [];
     const quotas = use('/v1/quota').data?.quotas || [];
-    const list = [...ofDoctor(), ...ofGpus(gpus), ...ofShares(quotas), ...ofJobs(waiting)];
+    const list = [...ofDoctor(), ...ofGpus(gpus), ...ofShares(quotas, waiting.slice(0, SHOWN_WAITING)), ...ofJobs(waiting)];
     const granted = gpus.reduce((n, g) => n + grantedOf(g).milli, 0);
     const running = s.tenants.reduce((n, t) => n + t.running, 0);
     const most = Math.max(1000, ...quotas.map((q) => Math.max(q.max_milli || 0, q.guaranteed_milli || 0, q.used_milli)));
@@ -84,7 +89,7 @@ export function homePage() {
       list.length > 20 && h('p.muted', null, `And ${f.count(list.length - 20)} more.`),
       waiting.length > SHOWN_WAITING && h('p', null, h('a', {href: '#/work'}, `${f.plural(waiting.length, 'job')} wait in all.`)),
       h('div.stats', null,
-        stat('GPUs', f.count(s.gpus), `${f.milli(granted)} given away`),
+        stat('GPUs', f.count(s.gpus), `${f.milli(granted)} granted`),
         stat('Running', f.count(running), f.plural(s.tenants.reduce((n, t) => n + t.leases, 0), 'lease')),
         stat('Waiting', f.count(waiting.length), waiting.length ? `longest ${f.span(Date.now() - Math.min(...waiting.map((j) => j.submit_ms)))}` : 'nobody', waiting.length ? 'warn' : ''),
         stat('Tenants', f.count(s.tenants.length + (s.others?.tenants || 0)), s.others ? `${f.count(s.others.tenants)} others` : 'all of them'),

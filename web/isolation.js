@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // isolation.js - would you put a second customer here? The layers with their live state, findings with their rules, proofs.
-import {h} from './dom.js';
+import {h, redraw} from './dom.js';
 import {ask} from './api.js';
-import {isOld, live, use} from './data.js';
-import {redraw} from './dom.js';
-import {answered, badge, empty, tenantName, when} from './parts.js';
+import {isOld, use} from './data.js';
+import {answered, badge, empty, named, tenantName, when} from './parts.js';
 import {address} from './route.js';
 import {table} from './table.js';
 import {mayAudit, mayOperate, seesAll} from './who.js';
@@ -42,7 +41,7 @@ function layers({gpus, leases, doctor, quotas, findings}) {
   }
   if (quotas) {
     const waiting = quotas.reduce((n, q) => n + q.waiting_jobs, 0);
-    out.scheduler.push(fact('ok', waiting ? `${f.plural(waiting, 'job')} wait, each with a reason` : 'nobody waits'));
+    out.scheduler.push(fact('ok', waiting ? `${f.plural(waiting, 'job waits', 'jobs wait')}, with a reason` : 'nobody waits'));
   }
   if (findings?.list) out.scheduler.push(findings.list.length ? fact(findings.errors ? 'bad' : 'warn', `${f.plural(findings.list.length, 'finding')} about the policy in force`) : fact('ok', 'the policy in force has no finding'));
   if (leases) {
@@ -82,10 +81,10 @@ function finding(text, i) {
 function matrix(node, state, old) {
   return h('div.scroll', {class: old ? 'old' : '', tabindex: 0, role: 'region', 'aria-label': 'Layers'}, h('table.matrix', null,
     h('caption.hidden', null, 'Layers of isolation and their state on each node'),
-    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Layer'), h('th', {scope: 'col'}, node))),
+    h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Layer'), h('th', {scope: 'col', colspan: 2}, `Node ${node}`))),
     h('tbody', null, Object.entries(state).map(([layer, facts]) => h('tr', {key: layer}, h('th', {scope: 'row'}, layer, h('div.muted.small', null, ABOUT[layer])),
-      h('td', null, facts.every((x) => x.state === 'none') ? badge('unknown', facts.length ? 'not known' : 'nothing is told') : badge(worst(facts)),
-        h('ul.plain', null, facts.map((x, i) => h('li', {key: `${i}`}, x.state === 'bad' || x.state === 'warn' ? [badge(x.state), ' '] : '', x.text, x.mend && h('div.todo', null, h('span.muted', null, 'Do: '), x.mend))))))))));
+      h('td', null, facts.every((x) => x.state === 'none') ? badge('free', facts.length ? 'not known' : 'not told') : badge(worst(facts))),
+      h('td', null, h('ul.plain', null, facts.map((x, i) => h('li', {key: `${i}`, class: x.state}, x.text, x.mend && h('div.todo', null, h('span.muted', null, 'Do: '), x.mend))))))))));
 }
 
 const poolColumns = [
@@ -94,7 +93,7 @@ const poolColumns = [
   {key: 'tier', label: 'Tier', get: (r) => r.tier},
   {key: 'tenants', label: 'Tenants now', get: (r) => r.tenants.join(' '), show: (r) => h('span.names', null, r.tenants.length ? r.tenants.map((t) => tenantName(t)) : h('span.muted', null, 'nobody'))},
   {key: 'leases', label: 'Leases', num: true, get: (r) => r.leases},
-  {key: 'shared', label: 'Beside others', get: (r) => r.shared === undefined ? null : r.shared ? 'yes' : 'no'},
+  {key: 'shared', label: 'Shared', get: (r) => r.shared === undefined ? null : r.shared ? 'yes' : 'no'},
   {key: 'stays_shared', label: 'What stays shared', cls: 'wide', get: (r) => r.stays_shared},
 ];
 
@@ -118,7 +117,7 @@ const proofColumns = [
   {key: 'event', label: 'What', get: (r) => r.event},
   {key: 'verdict', label: 'Verdict', get: (r) => r.after || r.outcome, show: (r) => badge(r.outcome, r.after || r.outcome)},
   {key: 'tenant', label: 'After', get: (r) => r.tenant, show: (r) => tenantName(r.tenant)},
-  {key: 'object', label: 'On', get: (r) => r.object_id, cls: 'code'},
+  {key: 'object', label: 'On', get: (r) => r.object_id, show: (r) => named(r.object_id)},
   {key: 'reason', label: 'In words', cls: 'wide', get: (r) => r.reason},
   {key: 'record', label: 'Record', num: true, get: (r) => r.seq, show: (r) => h('a', {href: address('audit', '', {'audit.q': `seq:${r.seq}`})}, `#${r.seq}`)},
 ];
@@ -135,7 +134,7 @@ export function isolationPage() {
     const rows = pools(s.tenants, leases.data?.leases || []);
     return [
       h('p.lead', null, all ? 'Each layer as it is now, on this node.' : 'Each layer as it is now, as far as it concerns you.', s.simulated && ' The silicon is simulated: this shows that the parts work together, not what real cards keep apart.'),
-      matrix(s.node, state, isOld(gpus) || live.state === 'away'),
+      matrix(s.node, state, isOld(gpus)),
       h('h2', null, 'What keeps tenants apart'),
       table({id: 'pools', label: 'Pools', one: 'pool', columns: poolColumns.filter((c) => c.key !== 'stays_shared' || rows.some((r) => r.stays_shared)), rows, rowKey: (r) => r.pool, none: 'No pool.'}),
       found && [h('h2', null, 'Findings about the policy in force'), found.error ? h('p', null, found.error) : found.list === null ? h('p.muted', null, 'Judging the policy…')

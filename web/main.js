@@ -45,8 +45,9 @@ function signOut() {
 
 function liveness() {
   const e = use('/v1/status');
-  const away = live.state === 'away' || e.error && e.data;
-  const words = away ? `no answer since ${f.clock(e.at || live.since)}` : live.state === 'live' ? 'live' : 'connecting…';
+  const away = e.error && e.data;
+  // Without the stream of events all is still asked for every few seconds.
+  const words = away ? `no answer since ${f.clock(e.at)}` : live.state === 'live' ? 'live' : live.state === 'away' ? `of ${f.clock(e.at)}` : 'connecting…';
   return h('span', {class: `live ${away ? 'away' : live.state}`, role: 'status'}, h('span', {'aria-hidden': 'true'}, away ? '▲' : '●'), ` ${words}`);
 }
 
@@ -93,7 +94,7 @@ function view() {
   const {page} = route();
   const [name, draw] = PAGES[page] || PAGES.home;
   document.title = `${name} · ${s?.node || 'Bulkhead'}${s?.simulated ? ' (simulated)' : ''}`;
-  return [header(s), h('main', {key: `main ${page}`, id: 'main', tabindex: -1, class: live.state === 'away' ? 'old' : ''}, h('h1', null, name), draw()),
+  return [header(s), h('main', {key: `main ${page}`, id: 'main', tabindex: -1, class: use('/v1/status').error && s ? 'old' : ''}, h('h1', null, name), draw()),
     h('footer', {key: 'footer'}, s ? `${s.node} · bulkheadd ${s.version} · driver ${s.driver || 'unknown'}${s.simulated ? ' · simulated silicon' : ''}` : ''),
     questionView(), helpView(),
     h('div.toasts', {key: 'toasts', role: 'status', 'aria-live': 'polite'}, notices.map((n) => h('div', {class: `toast ${n.kind}`, key: n.id}, n.text)))];

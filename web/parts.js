@@ -16,7 +16,9 @@ const LOOK = {
 };
 export const lookOf = (state) => LOOK[state] || ['•', 'calm'];
 
-export function badge(state, word = state) {
+const WORDS = {warn: 'attention', bad: 'wrong'};
+
+export function badge(state, word = WORDS[state] || state) {
   const [sign, kind] = lookOf(state);
   return h('span', {class: `badge ${kind}`}, h('span', {'aria-hidden': 'true'}, sign), ' ', word);
 }
@@ -25,6 +27,7 @@ export const tenantName = (tenant, link = true) => !tenant ? h('span.muted', nul
   class: `tenant t${f.colourOf(tenant)}`, ...(link ? {href: `#/tenants/${encodeURIComponent(tenant)}`} : {}),
 }, h('span.glyph', {'aria-hidden': 'true'}, f.glyphOf(tenant)), ' ', tenant);
 
+export const named = (text) => h('span', {title: f.short(text) === text ? null : text}, f.short(text));
 export const when = (ms) => h('time', {datetime: new Date(ms).toISOString(), title: f.instant(ms)}, f.ago(ms));
 
 // ---- bars: used, borrowed, promised and allowed on one scale ----
@@ -51,7 +54,7 @@ export function areas(series, most, labels) {
   const w = 600, high = 120;
   const n = labels.length;
   if (n < 2) return h('p.muted', null, 'Nothing yet.');
-  const x = (i) => (i * w / (n - 1)).toFixed(1);
+  const x = (i) => (i * w / n).toFixed(1);
   const y = (v) => (high - v * high / most).toFixed(1);
   const base = new Array(n).fill(0);
   const shapes = series.map((s) => {
@@ -59,8 +62,9 @@ export function areas(series, most, labels) {
     s.values.forEach((v, i) => {
       base[i] += v;
     });
-    const top = base.map((v, i) => `${x(i)},${y(v)}`);
-    const bottom = low.map((v, i) => `${x(i)},${y(v)}`).reverse();
+    // Steps: each value is the mean of its part of the time.
+    const top = base.flatMap((v, i) => [`${x(i)},${y(v)}`, `${x(i + 1)},${y(v)}`]);
+    const bottom = low.flatMap((v, i) => [`${x(i)},${y(v)}`, `${x(i + 1)},${y(v)}`]).reverse();
     return h('polygon', {class: `area t${f.colourOf(s.tenant)}`, points: [...top, ...bottom].join(' ')}, h('title', null, s.tenant));
   });
   return h('svg.areas', {viewBox: `0 0 ${w} ${high}`, preserveAspectRatio: 'none', role: 'img',

@@ -8,7 +8,7 @@ import {table} from './table.js';
 import * as f from './format.js';
 
 const HOUR = 3600000;
-const RANGES = {'1h': ['last hour', HOUR], '24h': ['last 24 hours', 24 * HOUR], '7d': ['last 7 days', 168 * HOUR]};
+const RANGES = {'10m': ['10 minutes', HOUR / 6], '1h': ['1 hour', HOUR], '24h': ['24 hours', 24 * HOUR], '7d': ['7 days', 168 * HOUR]};
 const PARTS = 24;
 const STEP = 10000; // the end of what is asked for moves in such steps, so that answers can be used again
 
@@ -43,7 +43,7 @@ function curve(only) {
     lastCurve = {key, series, labels: parts.map((p) => p.from), most: Math.max(1000, Math.ceil(Math.max(0, ...sums) / 1000) * 1000)};
   }
   const c = lastCurve;
-  return [h('div.chart', null, h('div.yaxis', {'aria-hidden': 'true'}, h('span', null, `${f.milli(c.most)} GPUs`), h('span', null, '0')), areas(c.series, c.most, c.labels)),
+  return [h('div.chart', null, h('div.yaxis', {'aria-hidden': 'true'}, h('span', null, f.gpus(c.most)), h('span', null, '0')), areas(c.series, c.most, c.labels)),
     h('div.xaxis', {'aria-hidden': 'true'}, h('span', null, f.instant(c.labels[0]).slice(5, 16)), h('span', null, 'now'))];
 }
 
@@ -83,7 +83,7 @@ function isolation(pools, leases) {
     const here = leases.filter((l) => l.pool === p.pool);
     return h('div.card', {key: p.pool}, h('h3', null, `Pool ${p.pool}`),
       h('dl.pairs', null, h('dt', null, 'Mechanism'), h('dd', null, MECHANISM[p.mechanism] || p.mechanism), h('dt', null, 'Tier'), h('dd', null, p.tier),
-        h('dt', null, 'Beside others'), h('dd', null, p.shared ? 'yes: others may be on the same card' : 'no: each card is one tenant’s at a time'),
+        h('dt', null, 'Shared'), h('dd', null, p.shared ? 'yes' : 'no'),
         h('dt', null, 'Stays shared'), h('dd', null, p.stays_shared || 'this node does not say'),
         h('dt', null, 'Now'), h('dd', null, here.length ? [...new Set(here.map((l) => l.stack || l.mechanism))].map((s) => `${here.filter((l) => (l.stack || l.mechanism) === s).length} × ${s}`).join(', ') : 'nothing')));
   }));
@@ -104,7 +104,7 @@ function one(name) {
           stat('Borrowed', f.milli(q.borrowed_milli), q.may_borrow ? 'may borrow' : 'may not borrow', q.borrowed_milli ? 'warn' : ''),
           stat('Remaining', f.milli(Math.max(0, (q.max_milli ?? q.guaranteed_milli ?? 0) - q.used_milli)), `limit ${f.milli(q.max_milli ?? q.guaranteed_milli)}`),
           stat('Waiting', f.count(q.waiting_jobs), 'jobs', q.waiting_jobs ? 'warn' : ''),
-          stat('Cost', money(cost(u, prices), prices), prices ? RANGES[range()][0] : 'the policy has no prices')),
+          stat('Cost', money(cost(u, prices), prices), prices ? `last ${RANGES[range()][0]}` : 'no prices are told')),
         quotaBar({...q, tenant: name}, most),
         h('div.heading', null, h('h2', null, 'Share over time'), ranges()), curve(name),
         h('h2', null, 'What keeps it apart'), isolation(d.pools, leases.filter((l) => l.tenant === name)),
@@ -143,7 +143,7 @@ export function tenantsPage() {
       h('p.legend', null, data.quotas.map((q) => tenantName(q.tenant))),
       table({id: 'tenants', label: 'Tenants', one: 'tenant', columns, rows: data.quotas, rowKey: (q) => q.tenant}),
       o && o.tenants > 0 && h('p.muted', null, `Others: ${f.plural(o.tenants, 'tenant')} with ${f.gpus(o.milli)} and ${f.mib(o.memory_mib)}.`),
-      h('p.muted.small', null, `Hours and cost: ${RANGES[range()][0]}, from the node’s books${prices ? ', at the prices of the policy' : ''}. All amounts in GPUs unless another unit is written.`),
+      h('p.muted.small', null, `Hours and cost: the last ${RANGES[range()][0]}, from the node’s books${prices ? ', at the prices of the policy' : ''}. All amounts in GPUs unless another unit is written.`),
     ];
   });
 }

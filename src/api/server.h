@@ -98,5 +98,6 @@ void bh_wait_ready(struct bh_exchange *x); /* the answer is there: on with it */
 /* Wakes who has something to do now; returns when to look again, 0: when something happens. */
 uint64_t bh_waits_wake(struct bh_api *api, uint64_t now_ms);
 enum MHD_Result bh_stream_start(struct bh_exchange *x); /* queues the answer; MHD_NO: could not */
+void bh_streams_reap(struct bh_api *api);               /* ends those whose reader is gone */
 
 #endif

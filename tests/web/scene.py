@@ -5,11 +5,11 @@ Usage: scene.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT
 Starts it, prints one line of JSON (where it listens, tokens), and keeps it until its input ends.
 """
 import json
+import os
 import pathlib
 import socket
 import sys
 import tempfile
-import os
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'node'))
 import lab  # noqa: E402
@@ -20,7 +20,7 @@ bulkhead: 1
 tenants:
   - {{name: chat, class: serving, costCenter: cc-100, quota: {{model: hard, gpus: 2}}, {NET}}}
   - {{name: train, class: training, costCenter: cc-200, quota: {{model: fairshare, gpus: 2, max: 4, weight: 200, borrow: true}}, {NET}}}
-  - {{name: lab, class: research, costCenter: cc-300, quota: {{model: fairshare, gpus: 1, max: 4, weight: 100, borrow: true}}, {NET}}}
+  - {{name: lab, class: research, costCenter: cc-300, quota: {{model: fairshare, gpus: 2, max: 4, weight: 100, borrow: true}}, {NET}}}
   - {{name: nightly, class: batch, costCenter: cc-300, quota: {{model: fairshare, gpus: 0, max: 4, weight: 50, borrow: true}}, {NET}}}
 pools:
   - {{name: cards, match: {{gpus: [0, 1, 2, 3]}}, mechanism: whole, tier: process, tenants: [chat, train, nightly]}}
@@ -51,13 +51,13 @@ def work(n):
             n.submit('lab', *sleep, pool='cut', profile='1g.10gb', name='quick-look')]
     for j in jobs:
         n.active(j)
-    jobs += [n.submit('chat', *sleep, name='answers'), n.submit('train', *sleep, gpus=2, pool='cards', name='run-70b'),
+    jobs += [n.submit('chat', *sleep, name='answers'), n.submit('train', *sleep, gpus=2, pool='cards', can_requeue=True, name='run-70b'),
              n.submit('nightly', *sleep, can_requeue=True, name='reports'),
              n.submit('lab', 'sh', '-c', 'echo step 1; echo step 2; exec sleep 3600', pool='shares', milli=250, memory_mib=20480, name='notebook'),
              n.submit('lab', *sleep, pool='shares', milli=250, memory_mib=16384, name='notebook-2')]
     for j in jobs:
         n.active(j)
-    bad = n.submit('lab', 'sh', '-c', 'echo no such data >&2; exit 3', pool='shares', milli=250, memory_mib=8192, name='broken')
+    bad = n.submit('lab', 'sh', '-c', 'echo no such data >&2; exit 3', pool='shares', milli=250, memory_mib=8192, name='broken', can_requeue=True)
     n.wait(bad)
     n.submit('chat', *sleep, gpus=2, name='second-model')
     assert n.post('/v1/gpus/5/cordon', {'reason': 'fan is loud'}).ok
@@ -72,15 +72,19 @@ def serve(n):
     return f'https://127.0.0.1:{port}'
 
 
+def everything(n):
+    """The node with its work: where it listens, and a token for each kind of caller."""
+    url = serve(n)
+    work(n)
+    return {'url': url, 'operator': token(n, 'operator', subject='user:root'), 'tenant': token(n, 'tenant-admin', 'lab'), 'viewer': token(n, 'viewer')}
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         n = lab.Node(text=POLICY)
         try:
-            url = serve(n)
-            work(n)
-            print(json.dumps({'url': url, 'operator': token(n, 'operator'), 'tenant': token(n, 'tenant-admin', 'lab'),
-                              'user': token(n, 'tenant-user', 'chat'), 'viewer': token(n, 'viewer')}), flush=True)
+            print(json.dumps(everything(n)), flush=True)
             sys.stdin.read()
         finally:
             n.stop()
