@@ -33,6 +33,7 @@ enum {
     LOOK_TICKS = 5,
     LOOK_IDLE_TICKS = 60,
     ASKED_MS = 30000,
+    WHYS = 64, /* a tick */
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
     LOCK_MS = 100
@@ -70,7 +71,7 @@ void bh_daemon_due(struct bh_daemon *d)
         (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
 }
 
-static void show_silicon(struct bh_daemon *d)
+void bh_daemon_show(struct bh_daemon *d)
 {
     struct bh_err err;
     if (bh_silicon_rows(&d->silicon, d->store, d->book.policy, &err) < 0)
@@ -87,7 +88,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
-    show_silicon(d);
+    bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
     if (rc < 0)
@@ -140,7 +141,7 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
         bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
     d->moved = moved;
     bh_mech_look(d);
-    show_silicon(d);
+    bh_daemon_show(d);
     return 0;
 }
 
@@ -168,6 +169,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     static unsigned ticks;
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
+    d->whys_left = WHYS;
     bh_life_tick(d);
     bh_mech_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
@@ -446,7 +448,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
         bh_life_take_up(d);
-        show_silicon(d);
+        bh_daemon_show(d);
     }
     return rc;
 }
