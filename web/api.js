@@ -28,7 +28,7 @@ export class Problem extends Error {
   }
 }
 
-const headers = (more) => ({Authorization: `Bearer ${token}`, ...more});
+const headers = (more, by = token) => ({Authorization: `Bearer ${by}`, ...more});
 
 async function refusal(r) {
   let body = {};
@@ -40,11 +40,11 @@ async function refusal(r) {
   return new Problem(r.status, body.error || {});
 }
 
-/** What the node answers, as an object; throws a Problem that can be shown as it is. */
-export async function ask(method, path, body, more) {
+/** What the node answers, as an object; throws a Problem that can be shown as it is. by: with this token instead. */
+export async function ask(method, path, body, more, by) {
   let r;
   try {
-    r = await fetch(path, {method, headers: headers({...(body ? {'Content-Type': 'application/json'} : {}), ...more}),
+    r = await fetch(path, {method, headers: headers({...(body ? {'Content-Type': 'application/json'} : {}), ...more}, by),
       body: body ? JSON.stringify(body) : undefined, cache: 'no-store', credentials: 'omit', referrerPolicy: 'no-referrer'});
   } catch {
     throw new Problem(0, {code: 'away', message: 'the node does not answer', next: 'is bulkheadd running, and is the network there?'});

@@ -8,6 +8,9 @@ import {follow, get, getAll, hasToken, setToken} from './api.js';
 const SETTLE_MS = 200; // several changes at once are one question
 const GAP_MS = 750; // between two questions of the same kind
 const EVERY_MS = 10000; // numbers that no event tells of: temperature, load
+const AGAIN_MS = 3000; // what could not be had
+const LOOK_MS = 2500;
+const FORGET_MS = 600000;
 const OLD_MS = 35000;
 const LOG_MAX = 200;
 
@@ -133,11 +136,13 @@ export function stop() {
 setInterval(() => {
   if (!close || document.hidden) return;
   for (const e of entries.values()) {
-    if (turn - e.used > 2 || e.busy) continue;
-    if (Date.now() - e.asked >= EVERY_MS && movedBy(e.path).length && !e.path.startsWith('/v1/audit')) load(e);
+    // What no page has shown for long is forgotten.
+    if (turn - e.used > 2 && Date.now() - e.asked > FORGET_MS) entries.delete(e.path);
+    if (turn - e.used > 2 || e.busy || e.error?.status === 403 || e.error?.status === 404) continue;
+    if (Date.now() - e.asked >= (e.error ? AGAIN_MS : EVERY_MS) && movedBy(e.path).length && !e.path.startsWith('/v1/audit')) load(e);
   }
   redraw(); // ages are shown
-}, 5000);
+}, LOOK_MS);
 
 /** The node does not answer, or has not for long: say so. */
 export const isOld = (e) => e.data !== undefined && (e.error !== null || movedBy(e.path).length > 0 && Date.now() - e.at > OLD_MS);

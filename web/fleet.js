@@ -85,7 +85,7 @@ function lane(g, parts, compute, all) {
         class: `part ${p.others ? 'others' : p.tenant ? `t${f.colourOf(p.tenant)}` : 'nobody'} s-${p.state}`,
         style: {left: `${100 * p[from]}%`, width: `${100 * (p[to] - p[from])}%`},
         title: `${p.others ? 'others' : p.tenant || 'nobody'} · ${p.label} · ${p.state}`,
-      }, h('span', null, partWords(p, compute, all)), compute && h('span.hidden', null, ` ${narrow(p, compute, all) ? p.tenant || p.state : ''} ${p.label},`))),
+      }, h('span', null, partWords(p, compute, all)), compute && h('span.hidden', null, ` ${narrow(p, compute, all) ? p.tenant || p.state : ''} ${p.others ? '' : p.label},`))),
       isCut(g) && h('div.ticks', {'aria-hidden': 'true', style: {'--units': String(gridOf(g.model).memory)}}),
       used > 0 && h('div.used', {'aria-hidden': 'true', style: {width: `${100 * used}%`}}),
       compute && parts.length === 0 && h('span.free', null, 'free')));
@@ -225,10 +225,12 @@ function tile(ctx, g, x, y, c, chosen) {
   const n = TILE.size;
   ctx.fillStyle = c.free;
   ctx.fillRect(x, y, n, n);
+  ctx.globalAlpha = 0.85;
   for (const p of partsOf(g)) {
     ctx.fillStyle = p.others ? c.others : p.tenant ? c.t[f.colourOf(p.tenant)] : c.line;
     ctx.fillRect(x + n * p.c0, y, Math.max(1, n * (p.c1 - p.c0)), n);
   }
+  ctx.globalAlpha = 1;
   if (isIll(g)) {
     const bad = lookOf(g.state)[1] === 'bad';
     ctx.strokeStyle = bad ? c.bad : c.warn;

@@ -66,10 +66,14 @@ function asSubmit() {
 }
 
 async function ask() {
+  answer = null;
   try {
-    answer = {why: await post('/v1/what-if', {submit: asSubmit()})};
+    // Whether the policy takes it; then, where the node can think of a job that is not there, whether it would start.
+    await post('/v1/jobs', {...asSubmit(), dry_run: true});
+    answer = {taken: true};
+    answer.why = await post('/v1/what-if', {submit: asSubmit()});
   } catch (p) {
-    answer = {problem: p};
+    if (!answer?.taken) answer = {problem: p};
   }
   redraw();
 }
@@ -111,8 +115,9 @@ export function jobForm() {
     field('hours', 'Takes at most, hours', {type: 'number', min: 0, step: 'any', placeholder: 'not known'})),
   h('label.field', null, 'Command', h('input', {type: 'text', class: 'code', required: true, value: draft.command, oninput: set('command'), placeholder: 'python3 main.py --steps 1000', autocomplete: 'off', spellcheck: 'false'})),
   h('div.row', null, tick('requeue', 'may be ended and started again'), tick('pause', 'may be paused')),
-  h('div.row', null, h('button', {type: 'button', onclick: ask, disabled: !draft.command}, 'Would it start?'), h('button.primary', {type: 'submit'}, 'Submit')),
-  h('div', {'aria-live': 'polite'}, answer?.why && whyView(answer.why), answer?.problem && problem(answer.problem)));
+  h('div.row', null, h('button', {type: 'button', onclick: ask, disabled: !draft.command}, 'Would it be taken?'), h('button.primary', {type: 'submit'}, 'Submit')),
+  h('div', {'aria-live': 'polite'}, answer?.why && whyView(answer.why),
+    answer?.taken && !answer.why && h('div.notice.good', null, h('strong', null, '✓ The policy takes it.'), ' Once it waits, this page says why, and what would start it.'), answer?.problem && problem(answer.problem)));
 }
 
 // ---- what if ----

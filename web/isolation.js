@@ -3,7 +3,7 @@
 import {h, redraw} from './dom.js';
 import {ask} from './api.js';
 import {isOld, use} from './data.js';
-import {answered, badge, empty, named, tenantName, when} from './parts.js';
+import {answered, badge, empty, listed, named, tenantName, when} from './parts.js';
 import {address} from './route.js';
 import {table} from './table.js';
 import {mayAudit, mayOperate, seesAll} from './who.js';
@@ -94,7 +94,7 @@ const poolColumns = [
   {key: 'tenants', label: 'Tenants now', get: (r) => r.tenants.join(' '), show: (r) => h('span.names', null, r.tenants.length ? r.tenants.map((t) => tenantName(t)) : h('span.muted', null, 'nobody'))},
   {key: 'leases', label: 'Leases', num: true, get: (r) => r.leases},
   {key: 'shared', label: 'Shared', get: (r) => r.shared === undefined ? null : r.shared ? 'yes' : 'no'},
-  {key: 'stays_shared', label: 'What stays shared', cls: 'wide', get: (r) => r.stays_shared},
+  {key: 'stays_shared', label: 'What stays shared', cls: 'wide', get: (r) => r.stays_shared, show: (r) => listed(r.stays_shared)},
 ];
 
 function pools(tenants, leases) {

@@ -83,6 +83,7 @@ export function answered(e, show) {
   return h('div', {class: isOld(e) ? 'old' : ''}, isOld(e) && h('p.dated', {role: 'status'}, `Not up to date: this is of ${f.clock(e.at)}.`), show(e.data));
 }
 
+export const listed = (text) => !text ? null : text.includes('; ') ? h('ul.tight', null, text.split('; ').map((t, i) => h('li', {key: `${i}`}, t))) : text;
 export const empty = (words) => h('p.empty', null, words);
 export const stat = (label, value, note, kind = '') => h('div.stat', {class: kind}, h('div.label', null, label), h('div.value', null, value), note && h('div.note', null, note));
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // signin.js - a token, pasted once; it stays in this tab and goes with it.
 import {h, redraw} from './dom.js';
-import {get, setToken} from './api.js';
+import {ask, setToken} from './api.js';
 import {begin, session} from './data.js';
 import {problem} from './parts.js';
 
@@ -11,13 +11,14 @@ async function enter(e) {
   e.preventDefault();
   form.busy = true;
   redraw();
-  setToken(form.token.trim());
+  const token = form.token.trim();
   try {
-    await get('/v1/status');
+    // Asked once before anything else is: wrong tokens are counted.
+    await ask('GET', '/v1/status', null, {}, token);
+    setToken(token);
     form.token = '';
     begin();
   } catch (p) {
-    setToken('');
     session.problem = p;
   }
   form.busy = false;

@@ -47,9 +47,10 @@ export function partsOf(gpu) {
   }
   const o = gpu.others;
   if (o && o.slices) {
-    // Neighbours are a total without a name; where on the card they are is not told.
-    const dc = Math.min(1 - c, o.milli / 1000), dm = Math.min(1 - m, o.memory_mib / gpu.memory_mib);
-    parts.push({tenant: null, others: true, state: 'owned', c0: clamp(1 - dc), c1: 1, m0: clamp(1 - dm), m1: 1, label: 'others'});
+    // Neighbours are a total without a name; where on the card they are is not told, so they are drawn at its end, below one's own.
+    const dm = Math.min(1 - m, o.memory_mib / gpu.memory_mib);
+    const dc = isCut(gpu) ? dm : Math.min(1 - c, o.milli / 1000);
+    parts.unshift({tenant: null, others: true, state: 'owned', c0: clamp(1 - dc), c1: 1, m0: clamp(1 - dm), m1: 1, label: 'others'});
   }
   return parts;
 }

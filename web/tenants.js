@@ -2,7 +2,7 @@
 // tenants.js - what each was promised, has, borrows and may have; over time; how it is kept apart; what it cost.
 import {h} from './dom.js';
 import {use} from './data.js';
-import {answered, areas, empty, quotaBar, stat, tenantName} from './parts.js';
+import {answered, areas, empty, listed, quotaBar, stat, tenantName} from './parts.js';
 import {address, go, route} from './route.js';
 import {table} from './table.js';
 import * as f from './format.js';
@@ -84,7 +84,7 @@ function isolation(pools, leases) {
     return h('div.card', {key: p.pool}, h('h3', null, `Pool ${p.pool}`),
       h('dl.pairs', null, h('dt', null, 'Mechanism'), h('dd', null, MECHANISM[p.mechanism] || p.mechanism), h('dt', null, 'Tier'), h('dd', null, p.tier),
         h('dt', null, 'Shared'), h('dd', null, p.shared ? 'yes' : 'no'),
-        h('dt', null, 'Stays shared'), h('dd', null, p.stays_shared || 'this node does not say'),
+        h('dt', null, 'Stays shared'), h('dd', null, listed(p.stays_shared) || 'this node does not say'),
         h('dt', null, 'Now'), h('dd', null, here.length ? [...new Set(here.map((l) => l.stack || l.mechanism))].map((s) => `${here.filter((l) => (l.stack || l.mechanism) === s).length} × ${s}`).join(', ') : 'nothing')));
   }));
 }

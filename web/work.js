@@ -5,7 +5,7 @@ import {post} from './api.js';
 import {refresh, use} from './data.js';
 import {jobForm, whatIfForm, whyView} from './forms.js';
 import {outputView} from './output.js';
-import {answered, attempt, badge, confirm, empty, tenantName, when} from './parts.js';
+import {answered, attempt, badge, confirm, empty, listed, tenantName, when} from './parts.js';
 import {address, go, route} from './route.js';
 import {table} from './table.js';
 import {maySubmit, submitFor} from './who.js';
@@ -60,7 +60,8 @@ function buttons(j, lease) {
     attempt(`${j.id}: ${verb} was ordered`, () => post(verb === 'cancel' ? `/v1/jobs/${j.id}/cancel` : `/v1/leases/${lease.id}/${verb}`, reason ? {reason} : {})).then(done))}, text);
   const name = j.name ? `${j.name} (${j.id})` : j.id;
   return h('div.row', null,
-    lease?.state === 'active' && !lease.paused && order('pause', 'Pause', `${name} is halted where it is. It keeps its GPUs and its memory.`),
+    // Who has silicon of its own is not halted for others.
+    lease?.state === 'active' && !lease.paused && !['whole', 'mig'].includes(lease.mechanism) && order('pause', 'Pause', `${name} is halted where it is. It keeps its GPUs and its memory.`),
     lease?.paused && order('resume', 'Resume', `${name} goes on where it was halted.`),
     lease?.state === 'active' && j.can_suspend && order('suspend', 'Suspend', `${name} is moved to host memory and gives back its GPUs.`),
     order('cancel', 'Cancel', `${name} of ${j.tenant} ends, and what it has not saved is lost.`, 'danger'));
@@ -70,7 +71,7 @@ function attemptView(l) {
   const d = use(`/v1/leases/${l.id}`).data;
   return h('li', {key: l.id}, h('div', null, h('strong', null, l.id), ' ', badge(l.paused ? 'paused' : l.state), ` ${l.stack || l.mechanism}, tier ${l.tier}`),
     l.why && h('div.small', null, l.why),
-    d?.stays_shared && h('div.small.muted', null, `Stays shared: ${d.stays_shared}`),
+    d?.stays_shared && h('details.small', null, h('summary', null, 'What stays shared with others'), listed(d.stays_shared)),
     d && h('div.small.muted', null, d.slices.map((s) => `${s.kind === 'mig' ? s.key.replace('mig:', '') : s.kind} on ${s.gpu}, ${f.mib(s.memory_mib)}${s.proved_clean ? ', proved clean' : ''}`).join('; ')),
     d && h('ol.way', {'aria-label': `The way of ${l.id}`}, d.history.map((s) => h('li', {key: `${s.at_ms}${s.to}`}, h('span.num.muted', null, f.clock(s.at_ms)), badge(s.to), s.why && h('span.small', null, s.why)))),
     d && d.scrubs.map((s, i) => h('div.small', {key: `scrub ${i}`}, 'Scrub: ', badge(s.verdict), ` ${s.method || ''}`, s.total_bytes > 0 && `, ${f.percent(s.probed_bytes, s.total_bytes)} of the card probed`, s.words && h('div.muted', null, s.words))));

@@ -29,6 +29,8 @@ export async function open(browser, {token, scheme = 'light', width = 1280, heig
 
 export async function show(page, where) {
   await page.goto(`${scene.url}/#/${where}`);
+  // A change of the address alone is drawn with the next frame.
+  await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
   await page.locator('main h1').waitFor();
   await settled(page);
 }

@@ -51,7 +51,7 @@ def work(n):
             n.submit('lab', *sleep, pool='cut', profile='1g.10gb', name='quick-look')]
     for j in jobs:
         n.active(j)
-    jobs += [n.submit('chat', *sleep, name='answers'), n.submit('train', *sleep, gpus=2, pool='cards', can_requeue=True, name='run-70b'),
+    jobs += [n.submit('chat', *sleep, name='answers'), n.submit('train', *sleep, pool='cards', can_requeue=True, name='run-70b'),
              n.submit('nightly', *sleep, can_requeue=True, name='reports'),
              n.submit('lab', 'sh', '-c', 'echo step 1; echo step 2; exec sleep 3600', pool='shares', milli=250, memory_mib=20480, name='notebook'),
              n.submit('lab', *sleep, pool='shares', milli=250, memory_mib=16384, name='notebook-2')]
