@@ -28,7 +28,7 @@ struct bh_q_usage {
 struct bh_q_audit {
     const char *tenant;
     uint64_t after, limit;
-    bool newest;
+    bool newest, bodies;
 };
 struct bh_q_version {
     uint64_t version;

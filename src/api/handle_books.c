@@ -84,7 +84,8 @@ static void hash_json(struct bh_json *j, const struct bh_hash *h)
     bh_json_key_str(j, "hash", hex);
 }
 
-static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r)
+static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r,
+                        const char *body)
 {
     const struct bh_audit_event *e = &r->is;
     bh_json_open(j, '{');
@@ -106,6 +107,8 @@ static void record_json(struct bh_json *j, const struct bh_audit_row *row, const
         bh_json_str(j, e->rule_ids[i]);
     bh_json_close(j, ']');
     hash_json(j, &row->hash);
+    if (body)
+        bh_json_key_str(j, "body", body);
     bh_json_close(j, '}');
 }
 
@@ -123,7 +126,8 @@ static int show_row(void *arg, const struct bh_audit_row *row, struct bh_err *er
     const int rc = bh_audit_decode(row->body, row->n_body, &s->q->arena, &r, err);
     if (rc < 0)
         return bh_wrap(err, rc, "record %llu of the audit log", (unsigned long long)row->seq);
-    record_json(&s->q->json, row, &r);
+    const struct bh_q_audit *in = s->q->in;
+    record_json(&s->q->json, row, &r, in->bodies ? bh_arena_strn(&s->q->arena, row->body, row->n_body) : NULL);
     s->left--;
     s->last = row->seq;
     return 0;

@@ -165,7 +165,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Audit", "records:[AuditRecord] next:int?"},
     {"AuditRecord",
      "seq:int at_ms:int event:text outcome:text who:text? tenant:text? action:text? object_type:text? "
-     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text"},
+     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text body~:text"},
     {"Checkpoint", "size:int note:text"},
     {"Tokens", "tokens:[Token]"},
     {"Token", "id:id subject:text role:text tenant:text? created_ms:int expires_ms:int? revoked_ms:int?"},

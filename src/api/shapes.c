@@ -87,6 +87,8 @@ static const struct bh_api_field audit_fields[] = {
      .doc = "number of the last record of the page before"},
     {BH_API_FIELD("limit", U64, struct bh_q_audit, limit), .max = BH_API_LIST_MAX, .doc = "at most so many"},
     {BH_API_FIELD("newest", BOOL, struct bh_q_audit, newest), .doc = "the newest first"},
+    {BH_API_FIELD("bodies", BOOL, struct bh_q_audit, bodies),
+     .doc = "each with the text that was hashed, for whoever checks it himself"},
 };
 SHAPE(audit, "AuditQuery", struct bh_q_audit);
 

@@ -106,14 +106,14 @@ static const char *id_text(char letter, uint64_t id, struct id_text *ret)
 
 /* ---- submit ---- */
 
-static struct bh_admit_ask ask_of(const struct bh_api_caller *by, const struct bh_api_submit *what)
+static struct bh_admit_ask ask_of(const struct bh_api_submit *what)
 {
     const int tier = what->tier ? bh_words_find(&bh_words_tier, what->tier) : -1;
     const int priority = what->priority ? bh_words_find(&bh_words_priority, what->priority) : -1;
     return (struct bh_admit_ask){.name = what->name,
                                  .tenant = what->tenant,
                                  .pool = what->pool,
-                                 .user = by->uid,
+                                 .user = what->uid,
                                  .gpus = (uint32_t)what->gpus,
                                  .share_milli = what->milli >= BH_GPU_MILLI ? 0 : (uint32_t)what->milli,
                                  .memory_bytes = what->memory_mib << MIB_SHIFT,
@@ -241,7 +241,7 @@ static int op_submit(void *self, const struct bh_api_caller *by, const struct bh
         /* It may have been asked for in this very turn. */
         return rc == BH_OK && bh_store_in_transaction(d->store) ? later(d, ticket, *ret_id) : rc;
     }
-    const struct bh_admit_ask ask = ask_of(by, what);
+    const struct bh_admit_ask ask = ask_of(what);
     if (!bh_rule_judge(&d->book, &ask, &p.job, &terms, &grant, &why)) {
         bh_arena_fini(&arena);
         return refuse(d, by, what, &why, err);
