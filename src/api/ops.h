@@ -193,12 +193,13 @@ struct bh_api_ops {
 
 struct bh_api_gpu {
     uint32_t index;
-    const char *uuid, *model, *pci; /* NULL: unknown */
-    const char *pool;               /* NULL: in none */
-    const char *state;              /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
-    const char *reason;             /* of a state that is not ok; NULL: none */
-    const char *health;             /* one sentence; NULL: nothing to say */
-    const char *layout;             /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *uuid, *model, *pci;    /* NULL: unknown */
+    const char *pool;                  /* NULL: in none */
+    const char *state;                 /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
+    const char *reason;                /* of a state that is not ok; NULL: none */
+    const char *health;                /* one sentence; NULL: nothing to say */
+    const char *layout;                /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *vbios, *gsp, *inforom; /* versions of its firmware; NULL: unknown */
     uint64_t memory_mib;
     uint64_t used_mib, util_percent, temperature_c, power_mw; /* UINT64_MAX: unknown */
 };

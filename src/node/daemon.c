@@ -6,6 +6,7 @@
 #include "launch/warden.h"
 #include "node/clear.h"
 #include "node/decide.h"
+#include "node/drift.h"
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
@@ -72,7 +73,7 @@ void bh_daemon_due(struct bh_daemon *d)
         (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
 }
 
-static void show_silicon(struct bh_daemon *d)
+void bh_daemon_show(struct bh_daemon *d)
 {
     struct bh_err err;
     if (bh_silicon_rows(&d->silicon, d->store, d->book.policy, &err) < 0)
@@ -89,7 +90,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
-    show_silicon(d);
+    bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
     if (rc < 0)
@@ -139,10 +140,14 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
     if (moved && !d->moved)
-        bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
+        bh_daemon_say(
+            d,
+            "this machine's GPUs have changed: restart bulkheadd to take them up (systemctl restart bulkheadd); "
+            "work goes on");
     d->moved = moved;
+    bh_health_looked(d);
     bh_mech_look(d);
-    show_silicon(d);
+    bh_daemon_show(d);
     return 0;
 }
 
@@ -172,6 +177,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     bh_life_tick(d);
     bh_mech_tick(d);
+    bh_health_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
         look_again(d);
     if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
@@ -400,6 +406,8 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     d->view.started_ms = bh_daemon_now(d);
     rc = read_silicon(d, err);
     if (rc == BH_OK)
+        rc = bh_drift_driver(d, err);
+    if (rc == BH_OK)
         rc = bh_scrub_canary(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
@@ -415,8 +423,11 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
+        bh_drift_start(d);
         bh_life_take_up(d);
-        show_silicon(d);
+        bh_health_tick(d);
+        bh_health_checks(d);
+        bh_daemon_show(d);
     }
     return rc;
 }
@@ -436,6 +447,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
     bh_life_free_all(d);
+    bh_health_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
     bh_vec_fini(&d->pending);

@@ -24,6 +24,7 @@
 #include "core/admit/admit.h"
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
+#include "node/health.h"
 #include "node/silicon.h"
 #include "node/tier.h"
 #include "node/worker.h"
@@ -120,6 +121,7 @@ struct bh_daemon {
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
+    struct bh_node_health health;
     struct bh_rule_book book;
     struct bh_sched *sched; /* NULL: no policy yet */
     struct bh_cgroups cgroups;
@@ -152,6 +154,8 @@ uint64_t bh_daemon_now(struct bh_daemon *d);
 void bh_daemon_due(struct bh_daemon *d);
 /* The policy that the store has now: read, and the scheduler made anew. */
 int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
+/* What is shown of the GPUs, anew. */
+void bh_daemon_show(struct bh_daemon *d);
 /* All of it, up to where requests are served; and the serving, until a signal. */
 int bh_daemon_start(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
 int bh_daemon_serve(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;

@@ -424,9 +424,11 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     uint32_t again = 0;
-    rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
-                                      : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d), by->principal,
-                                                             reason ? reason : "", err);
+    rc = order == BH_API_GPU_UNCORDON ? bh_health_write_well(d, uuid, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
+                                          : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d),
+                                                                 by->principal, reason ? reason : "", err);
     if (rc == BH_OK && order == BH_API_GPU_UNCORDON)
         rc = bh_clear_write_retry(d, uuid, &again, err);
     if (rc == BH_OK)
@@ -439,6 +441,8 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     bh_decide_health(d, uuid);
+    bh_health_checks(d);
+    bh_daemon_show(d);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
     return d->broken_until_ms ? bh_fail(err, BH_SYSTEM, "not all of it could be written down; try again")
