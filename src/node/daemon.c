@@ -178,6 +178,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_life_tick(d);
     bh_mech_tick(d);
     bh_health_tick(d);
+    bh_sleep_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
         look_again(d);
     if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
@@ -448,6 +449,7 @@ void bh_daemon_fini(struct bh_daemon *d)
         (void)bh_ops_commit(d, &err);
     bh_life_free_all(d);
     bh_health_fini(d);
+    bh_sleep_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
     bh_vec_fini(&d->pending);

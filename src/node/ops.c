@@ -366,16 +366,15 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    if (order == BH_API_LEASE_SUSPEND)
-        return bh_fail(err, BH_REFUSED,
-                       "the daemon does not suspend leases yet; as root: bulkhead suspend L%llu",
-                       (unsigned long long)lease);
     struct bh_audit_event e = event_by(by, events[order]);
     e.tenant = run->tenant;
     e.object_type = "lease";
     e.object_id = id_text('L', lease, &id);
     e.reason = reason;
     int rc = record(d, &e, err);
+    if (rc == BH_OK &&
+        (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
+        return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
     if (rc == BH_OK)
         rc = govern(d, run, order, err);
     return rc == BH_OK ? later(d, ticket, lease) : rc;

@@ -199,6 +199,66 @@ def test_another_driver():
         has(checks[0]['sentence'], ' days')
 
 
+def on_card(n, index):
+    """Bytes of its memory that are in use, as the driver says."""
+    return json.loads(command(n, 'gpus', '-o', 'json'))['gpus'][index]['usedBytes']
+
+
+def test_who_is_idle_sleeps_and_wakes():
+    """By itself where its tenant agreed to it, and by order."""
+    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
+    with node(text=text) as n:
+        work = (f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.2; done; '
+                'i=0; while test $i -lt 4000000; do i=$((i+1)); done; wait')
+        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+        lease = n.active(job)
+        at = gpu_of(n, lease)
+        until(lambda: on_card(n, at) > 2 << 30, 60, lambda: n.get(f'/v1/jobs/{job}/logs').body)
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        until(lambda: on_card(n, at) < 1 << 30, 60, n.log)
+        record = n.audit(event='job.suspend')
+        same([(r['who'], r['object_id']) for r in record], [('service:bulkheadd', lease)])
+        has(record[0]['reason'], 'the time its tenant agreed to')
+        same(n.lease(lease)['lease']['state'], 'active', 'its place stays its own')
+        # The next daemon knows that it sleeps, and why; its work begins again, and so it wakes.
+        n.again()
+        pathlib.Path(n.here, 'now').touch()
+        until(lambda: not n.lease(lease)['lease']['paused'], 60, n.log)
+        until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
+        same([r['reason'] for r in n.audit(event='job.resume')], ['it is used again'])
+        # Who ends while it sleeps leaves nothing behind.
+        until(lambda: n.lease(lease)['lease']['paused'], 120, n.log)
+        n.post(f'/v1/jobs/{job}/cancel')
+        same(n.wait(job)['end'], 'cancelled')
+        until(lambda: not n.rows("SELECT key FROM notes WHERE key LIKE 'sleep/%'"), 60, n.log)
+        n.nothing_left()
+        n.sound()
+
+
+def test_suspended_by_order():
+    with node() as n:
+        share = {'milli': 250, 'memory_mib': 4096, 'env': ['ASAN_OPTIONS=detect_leaks=0']}
+        job = n.submit('lab', TENANT, 'hold', '2GiB', '600', **share)
+        lease = n.active(job)
+        at = gpu_of(n, lease)
+        until(lambda: on_card(n, at) > 2 << 30, 60, lambda: n.get(f'/v1/jobs/{job}/logs').body)
+        command(n, 'suspend', lease)
+        assert on_card(n, at) < 1 << 30
+        same(n.lease(lease)['lease']['paused'], True)
+        command(n, 'resume', lease)
+        assert on_card(n, at) > 2 << 30
+        same(n.lease(lease)['lease']['paused'], False)
+        same([len(n.audit(event=e)) for e in ('job.suspend', 'job.resume')], [1, 1])
+        # Nothing on a GPU: nothing to suspend, and that is said.
+        idle = n.submit('lab', 'sleep', '600', **share)
+        refused = n.post(f'/v1/leases/{n.active(idle)}/suspend')
+        assert not refused.ok, refused
+        has(refused.words, 'nothing on a GPU')
+        whole = n.submit('train', 'sleep', '600')
+        refused = n.post(f'/v1/leases/{n.active(whole)}/suspend')
+        has(refused.words, 'has its GPU to itself')
+
+
 def test_an_upgrade_is_planned():
     """Who may begin again leaves, whose end is known is waited for, whoever else stands in the way."""
     with node() as n:
@@ -212,7 +272,7 @@ def test_an_upgrade_is_planned():
         firm, timed = n.submit('train', 'sleep', '600'), n.submit('lab', 'sleep', '600', duration_ms=3600000, **share)
         leases = {j: n.active(j) for j in (again, firm, timed)}
         plan = json.loads(command(n, 'upgrade', 'plan', '--driver', '595.71.05', '-o', 'json', status=1))
-        same((plan['ready'], plan['from'], plan['to']), (False, '580.159.03', '595.71.05'))
+        same((plan['ready'], plan['from'], plan['to']), (False, '580.159.04', '595.71.05'))
         ways = [(s['lease'], s['way']) for s in plan['steps'] if s['step'] == 'leave']
         same(ways, [(leases[timed], 'ends'), (leases[firm], 'ask'), (leases[again], 'last')])
         same(len(plan['blockers']), 1)

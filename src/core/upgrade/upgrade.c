@@ -103,6 +103,15 @@ static void add_step(struct bh_upgrade *u, enum bh_upgrade_step_kind kind, const
         (struct bh_upgrade_step){.kind = (uint8_t)kind, .sentence = sentence, .command = command};
 }
 
+static const char *drain_words(struct bh_arena *a, uint64_t gpus)
+{
+    const char *text = "";
+    for (unsigned i = 0; i < 64; i++)
+        if (gpus >> i & 1)
+            text = bh_arena_printf(a, "%s%sbulkhead drain %u", text, *text ? " && " : "", i);
+    return text;
+}
+
 static void add_leave(struct bh_upgrade *u, const struct leaving *l)
 {
     static const char *const how[BH_LEAVES] = {
@@ -122,8 +131,9 @@ static void add_leave(struct bh_upgrade *u, const struct leaving *l)
                                     l->way == BH_LEAVES_ASK && x->can_suspend
                                         ? "; it may be suspended, but no suspension outlives this"
                                         : ""),
-        .command = bh_arena_printf(
-            a, l->way <= BH_LEAVES_REQUEUE ? "bulkhead drain GPU" : "bulkhead describe %s", x->id)};
+        .command = l->way == BH_LEAVES_ENDS || l->way == BH_LEAVES_ASK
+                       ? bh_arena_printf(a, "bulkhead describe %s", x->id)
+                       : drain_words(a, x->gpus)};
     if (l->way == BH_LEAVES_ENDS && x->end_ms > u->not_before_ms)
         u->not_before_ms = x->end_ms;
     if (l->way == BH_LEAVES_ASK)

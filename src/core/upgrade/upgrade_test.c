@@ -50,6 +50,8 @@ TEST(who_leaves_and_in_which_order)
         if (u.steps.at[i].kind == BH_STEP_LEAVE && n < BH_COUNT_OF(order)) {
             CHECK_STR(u.steps.at[i].lease->id, order[n]);
             CHECK_EQ(u.steps.at[i].way, way[n]);
+            CHECK(n != 1 || strcmp(u.steps.at[i].command, "bulkhead drain 2") == 0);
+            CHECK(n != 4 || strcmp(u.steps.at[i].command, "bulkhead describe L1") == 0);
             n++;
         }
     CHECK_EQ(n, 6);
