@@ -143,11 +143,11 @@ def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
         assert gpu_of(n, n.active(n.submit('lab', 'sleep', '600', **share))) != at, 'a worn card was given away'
         # Lost: the driver says so by itself. The others show in the next look: heat, and a link less.
         n.broken('gpu', '7', 'lost')
-        n.broken('gpu', str(at), 'throttle', 'hot')
+        n.broken('gpu', '6', 'throttle', 'hot')
         n.broken('gpu', '2', 'link', '3', 'down')
         until(lambda: gpu(n, 7)['state'] in ('lost', 'quarantined'), 60, lambda: gpu(n, 7))
         has(gpu(n, 7)['reason'], 'fell off the bus')
-        until(lambda: gpu(n, at)['health'] == 'slowed down: too hot', 60, lambda: gpu(n, at))
+        until(lambda: gpu(n, 6)['health'] == 'slowed down: too hot', 60, lambda: gpu(n, 6))
         until(lambda: gpu(n, 2)['state'] == 'cordoned', 60, lambda: gpu(n, 2))
         has(gpu(n, 2)['reason'], 'it is not as it was: links to other GPUs is 17, was 18; accept that with: bulkhead resume 2')
         same([(r['object_id'], r['after']) for r in n.audit(event='version.drift')], [(uuid, 'suspect')])
