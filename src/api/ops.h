@@ -199,12 +199,13 @@ struct bh_api_ops {
 
 struct bh_api_gpu {
     uint32_t index;
-    const char *uuid, *model, *pci; /* NULL: unknown */
-    const char *pool;               /* NULL: in none */
-    const char *state;              /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
-    const char *reason;             /* of a state that is not ok; NULL: none */
-    const char *health;             /* what is wrong with it, one sentence; NULL: nothing is known to be */
-    const char *layout;             /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *uuid, *model, *pci;    /* NULL: unknown */
+    const char *pool;                  /* NULL: in none */
+    const char *state;                 /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
+    const char *reason;                /* of a state that is not ok; NULL: none */
+    const char *health;                /* what is wrong with it, one sentence; NULL: nothing is known to be */
+    const char *layout;                /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *vbios, *gsp, *inforom; /* versions of its firmware; NULL: unknown */
     const char *fabric; /* those that reach each other over NVLink share one; NULL: no link is up */
     uint64_t numa;      /* node of the host beside it; UINT64_MAX: unknown */
     uint64_t memory_mib;

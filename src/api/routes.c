@@ -130,6 +130,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Gpus", "gpus:[Gpu] others:int?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
+     "vbios:text? gsp:text? inforom:text? "
      "numa:int? fabric:text? memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? "
      "slices:[Slice] "
      "others:GpuOthers?"},

@@ -99,7 +99,8 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err
     }
     if (run->after == BH_AFTER_CANCELLED)
         how = BH_JOB_END_CANCELLED;
-    else if (run->after == BH_AFTER_FAILED && how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)
+    else if (run->after == BH_AFTER_FAILED &&
+             (look.end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
     int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,

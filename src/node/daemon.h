@@ -25,7 +25,9 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
+#include "node/health.h"
 #include "node/silicon.h"
+#include "node/sleep.h"
 #include "node/tier.h"
 #include "node/worker.h"
 #include "store/audit.h"
@@ -128,6 +130,8 @@ struct bh_daemon {
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
+    struct bh_node_health health;
+    struct bh_sleepers sleepers;
     struct bh_rule_book book;
     struct bh_sched *sched; /* NULL: no policy yet */
     struct bh_cgroups cgroups;
