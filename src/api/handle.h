@@ -15,7 +15,7 @@
 struct bh_q_list {
     const char *tenant, *user, *state;
     uint64_t job, after, limit;
-    bool newest;
+    bool newest, live;
 };
 struct bh_q_log {
     const char *stream;
@@ -102,6 +102,9 @@ int bh_h_job_get(struct bh_api_core *core, struct bh_api_req *q, struct bh_store
 int bh_h_lease_get(struct bh_api_core *core, struct bh_api_req *q, struct bh_store_lease *ret) BH_MUST_USE;
 /* May the caller submit this, and could anybody? Fills in as whom it runs. */
 int bh_h_submit_check(struct bh_api_core *core, struct bh_api_req *q, struct bh_api_submit *s) BH_MUST_USE;
-void bh_h_lease_json(struct bh_json *j, const struct bh_api_core *core, const struct bh_store_lease *l);
+int bh_h_lease_json(struct bh_api_req *q, const struct bh_api_core *core, const struct bh_store_lease *l,
+                    struct bh_err *err) BH_MUST_USE;
+/* What a mechanism behind a tier leaves shared, as one text; never empty. */
+const char *bh_h_stays_shared(struct bh_arena *arena, uint8_t mechanism, uint8_t tier);
 
 #endif

@@ -168,6 +168,9 @@ struct bh_api_ops {
                const char *reason, uint64_t ticket, struct bh_err *err);
     /* Only looks; fills *ret from the arena, never BH_API_LATER. */
     int (*why)(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
+    /* One sentence on why a job waits, as it was last worked out, for lists: cheap, and never asked of the scheduler for each. NULL:
+     * nothing to say. Names nobody but the job's own tenant; lives until the next callback. */
+    const char *(*waits)(void *self, uint64_t job);
     int (*what_if)(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
                    struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
     int (*policy_diff)(void *self, const char *text, size_t n, struct bh_arena *arena,
@@ -197,8 +200,10 @@ struct bh_api_gpu {
     const char *pool;               /* NULL: in none */
     const char *state;              /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
     const char *reason;             /* of a state that is not ok; NULL: none */
-    const char *health;             /* one sentence; NULL: nothing to say */
+    const char *health;             /* what is wrong with it, one sentence; NULL: nothing is known to be */
     const char *layout;             /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *fabric; /* those that reach each other over NVLink share one; NULL: no link is up */
+    uint64_t numa;      /* node of the host beside it; UINT64_MAX: unknown */
     uint64_t memory_mib;
     uint64_t used_mib, util_percent, temperature_c, power_mw; /* UINT64_MAX: unknown */
 };

@@ -120,7 +120,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"TenantUse", "tenant:text class:text? quota_milli:int? max_milli:int? " USE},
     {"Tenants", "tenants:[TenantUse] others:Others?"},
     {"TenantDetail", "use:TenantUse quota:Quota trust:text domain:text? cost_center:text? pools:[PoolUse]"},
-    {"PoolUse", "pool:text mechanism:text tier:text shared:bool"},
+    {"PoolUse", "pool:text mechanism:text tier:text shared:bool stays_shared:text"},
     {"Quota", "tenant:text model:text? guaranteed_milli:int? max_milli:int? weight:int may_borrow:bool "
               "used_milli:int borrowed_milli:int waiting_jobs:int"},
     {"Quotas", "quotas:[Quota]"},
@@ -130,16 +130,18 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Gpus", "gpus:[Gpu] others:int?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
-     "memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? slices:[Slice] "
+     "numa:int? fabric:text? memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? "
+     "slices:[Slice] "
      "others:GpuOthers?"},
     {"GpuOthers", "slices:int milli:int memory_mib:int"},
     {"Slice",
      "kind:text key:text? state:text milli:int memory_mib:int lease:id? tenant:text? since_ms:int why:text?"},
     {"Leases", "leases:[Lease] next:id? others:int?"},
-    {"Lease", "id:id job:id tenant:text user:text pool:text? state:text cause:text? why:text? mechanism:text "
-              "stack:text? tier:text paused:bool created_ms:int state_ms:int until_ms:int? live:Live?"},
+    {"Lease",
+     "id:id job:id tenant:text user:text pool:text? state:text cause:text? why:text? mechanism:text "
+     "stack:text? tier:text gpus:[text] milli:int memory_mib:int paused:bool created_ms:int state_ms:int until_ms:int? live:Live?"},
     {"Live", "state:text compute_ppm:int memory_mib:int refused:int"},
-    {"LeaseDetail", "lease:Lease slices:[Granted] history:[Step] scrubs:[Scrub]"},
+    {"LeaseDetail", "lease:Lease stays_shared:text slices:[Granted] history:[Step] scrubs:[Scrub]"},
     {"Granted", "gpu:text kind:text key:text? milli:int memory_mib:int proved_clean:bool"},
     {"Step", "at_ms:int from:text? to:text cause:text? why:text?"},
     {"Scrub", "at_ms:int gpu:text verdict:text method:text? probed_bytes:int total_bytes:int words:text?"},

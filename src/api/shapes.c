@@ -41,6 +41,7 @@ static const struct bh_api_field jobs_fields[] = {
     {BH_API_FIELD("user", TEXT, struct bh_q_list, user), .max = TEXT_MAX, .doc = "only of this user"},
     {BH_API_FIELD("state", WORD, struct bh_q_list, state), .words = &job_state_words,
      .doc = "only in this state"},
+    {BH_API_FIELD("live", BOOL, struct bh_q_list, live), .doc = "only those that have not ended"},
     {BH_API_FIELD("after", ID, struct bh_q_list, after), .letter = 'J',
      .doc = "the last id of the page before"},
     LIST_LIMIT,

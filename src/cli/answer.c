@@ -286,8 +286,8 @@ LOCAL_SHAPE(bh_a_scrub, U64(at_ms), U64(probed_bytes), U64(total_bytes), TEXT(gp
 #undef T
 
 #define T struct bh_a_lease_detail
-SHAPE(bh_a_lease_detail, ONE(lease, bh_a_lease_shape), MANY(slices, bh_a_granted_shape),
-      MANY(history, bh_a_step_shape), MANY(scrubs, bh_a_scrub_shape));
+SHAPE(bh_a_lease_detail, ONE(lease, bh_a_lease_shape), MAYBE_TEXT(stays_shared),
+      MANY(slices, bh_a_granted_shape), MANY(history, bh_a_step_shape), MANY(scrubs, bh_a_scrub_shape));
 #undef T
 
 #define T struct bh_a_job

@@ -157,6 +157,7 @@ struct bh_a_scrub {
 };
 struct bh_a_lease_detail {
     const struct bh_a_lease *lease;
+    const char *stays_shared; /* parts with `; ` between them */
     BH_ROWS(struct bh_a_granted) slices;
     BH_ROWS(struct bh_a_step) history;
     BH_ROWS(struct bh_a_scrub) scrubs;

@@ -3,18 +3,17 @@
 
 #include "cli/answer_fixture.h"
 
-#define CHARGE(tenant, cc, mechanism, milli_ms, mib_ms, leases)               \
-    "{\"tenant\": \"" tenant "\", \"cost_center\": " cc                       \
-    ", \"user\": null, \"gpu\": null, \"mechanism\": \"" mechanism            \
-    "\", \"first_ms\": 1000, \"milli_ms\": " milli_ms ", \"mib_ms\": " mib_ms \
-    ", \"lost_milli_ms\": 0, \"leases\": " leases "}"
-#define USAGE(prices, cards)                                                                                                                              \
-    "{\"from_ms\": 0, \"to_ms\": 86400000, \"usage\": [" CHARGE(                                                                                          \
-        "red", "\"cc-1\"", "mig", "3600000000", "36864000000",                                                                                            \
-        "1") ", " CHARGE("red", "\"cc-1\"", "whole", "1800000000", "0",                                                                                   \
-                         "2") ", " CHARGE("blue", "null", "whole", "1", "1",                                                                              \
-                                          "1") "], \"others\": {\"milli_ms\": 3600000000, \"mib_ms\": 0, \"lost_milli_ms\": 1800000000, \"leases\": 1}, " \
-                                               "\"prices\": " prices ", \"cards\": [" cards "]}"
+#define CHARGE(tenant, cc, mechanism, amounts)                                              \
+    "{\"tenant\": \"" tenant "\", \"cost_center\": " cc ", \"user\": null, \"gpu\": null, " \
+    "\"mechanism\": \"" mechanism "\", \"first_ms\": 1000, \"lost_milli_ms\": 0, " amounts "}"
+#define ROW_1 \
+    CHARGE("red", "\"cc-1\"", "mig", "\"milli_ms\": 3600000000, \"mib_ms\": 36864000000, \"leases\": 1")
+#define ROW_2 CHARGE("red", "\"cc-1\"", "whole", "\"milli_ms\": 1800000000, \"mib_ms\": 0, \"leases\": 2")
+#define ROW_3 CHARGE("blue", "null", "whole", "\"milli_ms\": 1, \"mib_ms\": 1, \"leases\": 1")
+#define USAGE(prices, cards)                                                                   \
+    "{\"from_ms\": 0, \"to_ms\": 86400000, \"usage\": [" ROW_1 ", " ROW_2 ", " ROW_3           \
+    "], \"others\": {\"milli_ms\": 3600000000, \"mib_ms\": 0, \"lost_milli_ms\": 1800000000, " \
+    "\"leases\": 1}, \"prices\": " prices ", \"cards\": [" cards "]}"
 
 TEST(usage_by_tenant)
 {

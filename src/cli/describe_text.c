@@ -177,6 +177,20 @@ static void write_granted(struct bh_cli *cli, struct bh_arena *a, const struct b
     bh_table_fini(&t);
 }
 
+/* One part a line: whoever has it reads them all. */
+static void write_shared(struct bh_cli *cli, const char *text)
+{
+    if (!text)
+        return;
+    bh_heading(cli, "Stays shared with others");
+    while (*text) {
+        const char *end = strstr(text, "; ");
+        const size_t n = end ? (size_t)(end - text) : strlen(text);
+        bh_buf_printf(&cli->out, "  %.*s\n", (int)n, text);
+        text += n + (end ? 2 : 0);
+    }
+}
+
 void bh_describe_lease(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_lease_detail *d,
                        uint64_t now_ms)
 {
@@ -199,6 +213,7 @@ void bh_describe_lease(struct bh_cli *cli, struct bh_arena *a, const struct bh_a
                                 l->live->refused, l->live->refused == 1 ? "" : "s"));
     }
     write_granted(cli, a, d);
+    write_shared(cli, d->stays_shared);
     add_lease(&h, a, d);
     write_history(cli, a, &h);
 }

@@ -6,6 +6,7 @@
 #include "launch/warden.h"
 #include "node/clear.h"
 #include "node/decide.h"
+#include "node/door.h"
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
@@ -22,9 +23,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,10 +33,10 @@ enum {
     LOOK_TICKS = 5,
     LOOK_IDLE_TICKS = 60,
     ASKED_MS = 30000,
+    WHYS = 64, /* a tick */
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
-    LOCK_MS = 100,
-    BACKLOG = 1024
+    LOCK_MS = 100
 };
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
@@ -72,7 +71,7 @@ void bh_daemon_due(struct bh_daemon *d)
         (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
 }
 
-static void show_silicon(struct bh_daemon *d)
+void bh_daemon_show(struct bh_daemon *d)
 {
     struct bh_err err;
     if (bh_silicon_rows(&d->silicon, d->store, d->book.policy, &err) < 0)
@@ -89,7 +88,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
-    show_silicon(d);
+    bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
     if (rc < 0)
@@ -142,7 +141,7 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
         bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
     d->moved = moved;
     bh_mech_look(d);
-    show_silicon(d);
+    bh_daemon_show(d);
     return 0;
 }
 
@@ -170,6 +169,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     static unsigned ticks;
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
+    d->whys_left = WHYS;
     bh_life_tick(d);
     bh_mech_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
@@ -295,19 +295,49 @@ static int take_policy_file(struct bh_daemon *d, struct bh_err *err)
 
 static int listen_unix(const struct bh_daemon *d, int *ret_fd, struct bh_err *err)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    const int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/api.sock", d->opt.run_dir);
-    if (n < 0 || (size_t)n >= sizeof(at.sun_path))
-        return bh_fail(err, BH_TOO_LARGE, "%s/api.sock is too long for a socket", d->opt.run_dir);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    (void)unlink(at.sun_path); /* the store's lock says that no other daemon listens there */
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(at.sun_path, 0666) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        if (fd >= 0)
-            close(fd);
-        return bh_fail(err, BH_SYSTEM, "%s: %s", at.sun_path, strerror(errno));
-    }
-    *ret_fd = fd;
+    struct bh_arena arena = {0};
+    const int rc = bh_door_unix(bh_arena_printf(&arena, "%s/api.sock", d->opt.run_dir), ret_fd, err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
+/* The certificate that was given, or one that is good for this host and where it listens. */
+static int read_certificate(struct bh_daemon *d, const struct bh_door_at *at, struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    char host[256] = "localhost";
+    const uint64_t now_ms = bh_daemon_now(d);
+    int rc;
+    if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
+        (void)snprintf(host, sizeof(host), "localhost");
+    if (d->opt.cert_path)
+        rc = bh_cert_load(d->opt.cert_path, d->opt.key_path, &d->cert, err);
+    else
+        rc = bh_cert_own(bh_arena_printf(&arena, "%s/https.pem", d->opt.state_dir), host,
+                         at->is_any ? NULL : at->address, now_ms, &d->cert, err);
+    bh_arena_fini(&arena);
+    if (rc == BH_OK && d->cert.until_ms < now_ms)
+        bh_daemon_say(d, "the certificate %s has run out: nobody who checks it will connect",
+                      d->opt.cert_path);
+    return rc;
+}
+
+static int listen_https(struct bh_daemon *d, struct bh_api_config *config, struct bh_err *err)
+{
+    struct bh_door_at at;
+    if (!d->opt.listen)
+        return BH_OK;
+    int rc = bh_door_parse(d->opt.listen, &at, err);
+    if (rc == BH_OK)
+        rc = read_certificate(d, &at, err);
+    if (rc == BH_OK)
+        rc = bh_door_tcp(&at, &config->tcp_fd, err);
+    if (rc < 0)
+        return rc;
+    config->cert_pem = d->cert.cert_pem;
+    config->key_pem = d->cert.key_pem;
+    bh_daemon_say(d, "HTTPS on https://%s%s%s:%u/, certificate SHA-256 %s%s", at.is_v6 ? "[" : "", at.address,
+                  at.is_v6 ? "]" : "", at.port, d->cert.print, d->cert.made ? " (made now)" : "");
     return BH_OK;
 }
 
@@ -322,6 +352,8 @@ static int start_api(struct bh_daemon *d, struct bh_err *err)
     bh_api_limits_init(&config.limits);
     bh_ops_init(d);
     int rc = listen_unix(d, &config.unix_fd, err);
+    if (rc == BH_OK)
+        rc = listen_https(d, &config, err);
     if (rc == BH_OK)
         rc = bh_api_start(&config, &d->api, err);
     if (rc < 0)
@@ -416,7 +448,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
         bh_life_take_up(d);
-        show_silicon(d);
+        bh_daemon_show(d);
     }
     return rc;
 }
@@ -438,6 +470,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_life_free_all(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
+    bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)

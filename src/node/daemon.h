@@ -24,6 +24,7 @@
 #include "core/admit/admit.h"
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
+#include "node/cert.h"
 #include "node/silicon.h"
 #include "node/tier.h"
 #include "node/worker.h"
@@ -37,7 +38,8 @@ struct bh_daemon_options {
     const char *state_dir, *run_dir;
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
-    const char *cert_path, *key_path, *listen; /* HTTPS: all three or none; listen: ADDRESS:PORT */
+    const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
 /* The policy in force, as the core has it. */
@@ -62,7 +64,8 @@ enum bh_after {
     BH_AFTER_WAITS,
     BH_AFTER_CANCELLED,
     BH_AFTER_FAILED,
-    BH_AFTER_NOTHING, /* that was settled before: its slices are looked at once more */
+    BH_AFTER_SETTLED, /* the job is over already: nobody is left, and what it had is being cleared */
+    BH_AFTER_NOTHING, /* that was settled long before: its slices are looked at once more */
     BH_AFTERS
 };
 
@@ -87,8 +90,10 @@ struct bh_life {
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
     char tenant[64];
-    char why[160];   /* it has to leave, or could not be set up */
-    uint64_t server; /* of MPS, that its work talks to; 0: none */
+    char why[160];     /* it has to leave, or could not be set up */
+    char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
+    uint64_t waits_ms; /* then; 0: never */
+    uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
     int starting;            /* the descriptor of a keeper that starts; -1: none does */
@@ -117,6 +122,7 @@ struct bh_daemon {
     struct bh_store *store;
     struct bh_audit *audit;
     struct bh_api *api;
+    struct bh_cert cert; /* of HTTPS */
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
@@ -140,6 +146,7 @@ struct bh_daemon {
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
     uint64_t asked_ms;        /* somebody asked the API then */
+    uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
@@ -150,6 +157,8 @@ struct bh_daemon {
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);
+/* The rows of the GPUs anew, from what the driver said last and what the store says now. */
+void bh_daemon_show(struct bh_daemon *d);
 /* The policy that the store has now: read, and the scheduler made anew. */
 int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
 /* All of it, up to where requests are served; and the serving, until a signal. */

@@ -241,11 +241,11 @@ static int write_start(struct bh_daemon *d, struct bh_life *run, const struct bh
         struct bh_admit_slice slices[BH_NODE_GPUS];
         const size_t n = bh_admit_slices(d->book.admit, &run->terms.request, &places[i].spot, slices);
         for (size_t k = 0; rc == BH_OK && k < n; k++) {
-            const bool share = slices[k].kind == BH_SLICE_SHARE;
+            const bool whole = slices[k].kind == BH_SLICE_WHOLE;
             struct bh_slice_name name;
             rc = bh_mech_name(d, &slices[k], &arena, &name, err);
             *bh_vec_push(&grants) = (struct bh_store_grant){
-                .slice = name, .milli = share ? slices[k].milli : BH_GPU_MILLI, .mib = slices[k].mib};
+                .slice = name, .milli = whole ? BH_GPU_MILLI : slices[k].milli, .mib = slices[k].mib};
         }
     }
     if (rc == BH_OK)

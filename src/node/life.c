@@ -90,11 +90,9 @@ void bh_life_free_all(struct bh_daemon *d)
 
 /* ---- writing ---- */
 
-static const char *const afters[] = {[BH_AFTER_ENDS] = "ends",
-                                     [BH_AFTER_WAITS] = "waits",
-                                     [BH_AFTER_CANCELLED] = "cancelled",
-                                     [BH_AFTER_FAILED] = "failed",
-                                     [BH_AFTER_NOTHING] = "nothing"};
+static const char *const afters[] = {
+    [BH_AFTER_ENDS] = "ends",     [BH_AFTER_WAITS] = "waits",     [BH_AFTER_CANCELLED] = "cancelled",
+    [BH_AFTER_FAILED] = "failed", [BH_AFTER_SETTLED] = "settled", [BH_AFTER_NOTHING] = "nothing"};
 
 int bh_life_begin(struct bh_daemon *d, struct bh_err *err)
 {

@@ -10,6 +10,7 @@
 
 static const char usage[] =
     "usage: bulkheadd [--policy FILE] [--state FOLDER] [--run FOLDER] [--name NODE]\n"
+    "                 [--listen ADDRESS:PORT [--cert FILE --key FILE]]\n"
     "\n"
     "Turns a policy into leases on this machine's GPUs and keeps them through anything. Runs in the\n"
     "foreground; systemd or a shell may put it elsewhere. Needs root.\n"
@@ -18,18 +19,20 @@ static const char usage[] =
     "  --state FOLDER   where what must not be lost is kept (default: $BULKHEAD_STATE_DIR or /var/lib/bulkhead)\n"
     "  --run FOLDER     where sockets and locks are (default: $BULKHEAD_RUN_DIR or /run/bulkhead)\n"
     "  --name NODE      what this machine is called in the policy (default: the host's name)\n"
+    "  --listen AT      serve the API over HTTPS too, at 127.0.0.1:8443 or [::1]:8443 (default: unix socket only)\n"
+    "  --cert FILE      HTTPS: the certificate, with those that vouch for it (PEM; default: one is made)\n"
+    "  --key FILE       HTTPS: its key (PEM)\n"
     "\n"
     "Exit status: 0 it was told to end; 1 the policy or the machine does not allow it; 2 wrong use; 3 not\n"
-    "root; 4 no driver or no GPU; 7 another bulkheadd has the state; 70 it could not go on.\n";
+    "root; 4 no driver or no GPU; 5 the port is taken; 7 another bulkheadd has the state; 70 it could not go on.\n";
 
-enum { OPT_POLICY = 1, OPT_STATE, OPT_RUN, OPT_NAME, OPT_HELP, OPT_VERSION };
-static const struct option options[] = {{"policy", required_argument, NULL, OPT_POLICY},
-                                        {"state", required_argument, NULL, OPT_STATE},
-                                        {"run", required_argument, NULL, OPT_RUN},
-                                        {"name", required_argument, NULL, OPT_NAME},
-                                        {"help", no_argument, NULL, OPT_HELP},
-                                        {"version", no_argument, NULL, OPT_VERSION},
-                                        {0}};
+enum { OPT_POLICY = 1, OPT_STATE, OPT_RUN, OPT_NAME, OPT_LISTEN, OPT_CERT, OPT_KEY, OPT_HELP, OPT_VERSION };
+static const struct option options[] = {
+    {"policy", required_argument, NULL, OPT_POLICY}, {"state", required_argument, NULL, OPT_STATE},
+    {"run", required_argument, NULL, OPT_RUN},       {"name", required_argument, NULL, OPT_NAME},
+    {"listen", required_argument, NULL, OPT_LISTEN}, {"cert", required_argument, NULL, OPT_CERT},
+    {"key", required_argument, NULL, OPT_KEY},       {"help", no_argument, NULL, OPT_HELP},
+    {"version", no_argument, NULL, OPT_VERSION},     {0}};
 
 /* 0: go on; else 1 + the exit status. */
 static int read_words(int argc, char **argv, struct bh_daemon_options *o)
@@ -49,6 +52,15 @@ static int read_words(int argc, char **argv, struct bh_daemon_options *o)
         case OPT_NAME:
             o->node_name = optarg;
             break;
+        case OPT_LISTEN:
+            o->listen = optarg;
+            break;
+        case OPT_CERT:
+            o->cert_path = optarg;
+            break;
+        case OPT_KEY:
+            o->key_path = optarg;
+            break;
         case OPT_HELP:
             fputs(usage, stdout);
             return 1;
@@ -59,9 +71,13 @@ static int read_words(int argc, char **argv, struct bh_daemon_options *o)
             fputs(usage, stderr);
             return 3;
         }
-    if (optind == argc)
+    if (optind < argc) {
+        fprintf(stderr, "bulkheadd: '%s' is one word too many\n", argv[optind]);
+        return 3;
+    }
+    if (!o->cert_path == !o->key_path && (o->listen || !o->cert_path))
         return 0;
-    fprintf(stderr, "bulkheadd: '%s' is one word too many\n", argv[optind]);
+    fputs("bulkheadd: --cert and --key go together, and with --listen\n", stderr);
     return 3;
 }
 

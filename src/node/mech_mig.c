@@ -124,7 +124,8 @@ int bh_mech_name(struct bh_daemon *d, const struct bh_admit_slice *slice, struct
     if (rc == BH_OK)
         rc = clear_rows(d, &cut, arena, &there, err);
     if (rc == BH_OK && !there)
-        rc = bh_store_slice_add(d->store, ret->gpu, ret->key, slice->mib, "", bh_daemon_now(d), err);
+        rc = bh_store_slice_add(d->store, ret->gpu, ret->key, slice->milli, slice->mib, "", bh_daemon_now(d),
+                                err);
     return rc;
 }
 

@@ -328,7 +328,7 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     struct bh_daemon *d = self;
     struct bh_life *run = bh_life_of_job(d, job);
     (void)ticket;
-    if (!run)
+    if (!run || run->after == BH_AFTER_SETTLED)
         return bh_fail(err, BH_CONFLICT, "J%llu has ended already", (unsigned long long)job);
     return end_run(d, by, run, reason, err);
 }
@@ -359,7 +359,7 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     struct bh_daemon *d = self;
     struct bh_life *run = bh_life_of_lease(d, lease);
     struct id_text id;
-    if (!run || run->after == BH_AFTER_NOTHING)
+    if (!run || run->after == BH_AFTER_NOTHING || run->after == BH_AFTER_SETTLED)
         return bh_fail(err, BH_CONFLICT, "L%llu is over", (unsigned long long)lease);
     if (order == BH_API_LEASE_END)
         return end_run(d, by, run, reason, err);
@@ -408,6 +408,15 @@ static void drain(struct bh_daemon *d, const char *uuid)
     }
 }
 
+/* Whoever asks next sees it, and whoever listens hears of it. */
+static void show_card(struct bh_daemon *d, const char *uuid)
+{
+    bh_daemon_show(d);
+    for (size_t i = 0; i < d->view.n_gpus; i++)
+        if (bh_str_eq(d->view.gpus[i].uuid, uuid))
+            bh_api_changed(d->api, BH_API_KIND_GPU, d->view.gpus[i].index, NULL, d->view.gpus[i].state);
+}
+
 static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_order order, const char *uuid,
                   const char *reason, uint64_t ticket, struct bh_err *err)
 {
@@ -441,6 +450,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     bh_decide_health(d, uuid);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
+    show_card(d, uuid);
     return d->broken_until_ms ? bh_fail(err, BH_SYSTEM, "not all of it could be written down; try again")
                               : BH_OK;
 }
@@ -590,6 +600,7 @@ void bh_ops_init(struct bh_daemon *d)
                                  .lease = op_lease,
                                  .gpu = op_gpu,
                                  .why = bh_ops_why,
+                                 .waits = bh_ops_waits,
                                  .what_if = bh_ops_what_if,
                                  .policy_diff = op_policy_diff,
                                  .policy_apply = op_policy_apply,

@@ -199,6 +199,15 @@ static void state_of(struct bh_api_gpu *row, const struct bh_gpu_device *d, cons
     }
 }
 
+/* What was written down about it stands before what the driver says now: it is why nobody gets it. */
+static const char *health_of(struct bh_arena *a, const struct bh_gpu_device *d,
+                             const struct bh_store_card *card)
+{
+    if (card && card->health != BH_CARD_OK)
+        return bh_arena_printf(a, "%s: %s", bh_card_health_str(card->health), card->health_why);
+    return bh_gpu_trouble(a, d);
+}
+
 static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh_policy *policy,
                    const bh_store_cards *cards, const struct bh_gpu_device *d, struct bh_err *err)
 {
@@ -219,7 +228,9 @@ static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh
                                .model = d->model ? d->model->name : d->name,
                                .pci = d->pci,
                                .pool = pool_of(policy, ref.gpu),
-                               .health = d->trouble ? d->trouble : bh_gpu_trouble(&s->arena, d),
+                               .health = health_of(&s->arena, d, card),
+                               .fabric = d->domain,
+                               .numa = d->numa < 0 ? UINT64_MAX : (uint64_t)d->numa,
                                .layout = layout_of(&s->arena, d, &slices),
                                .memory_mib = mib_of(d->total_bytes),
                                .used_mib = d->used_bytes.why ? UINT64_MAX : d->used_bytes.v >> MIB_SHIFT,

@@ -83,6 +83,7 @@ static bool has_variable(const struct words *env, const char *name)
     return false;
 }
 
+/* Where nobody said otherwise. */
 static void set_variable(struct words *env, struct bh_arena *arena, const char *name, const char *value)
 {
     if (value && !has_variable(env, name))
@@ -97,6 +98,17 @@ static void add_own(struct words *env, struct bh_arena *arena, const char *text)
         *bh_vec_push(env) = text;
 }
 
+/* What a job says of these is not heard: which GPUs it sees, and whose server it talks to, is its lease's. */
+static bool is_ours(const char *text)
+{
+    static const char *const names[] = {
+        "CUDA_VISIBLE_DEVICES=", "CUDA_MPS_PIPE_DIRECTORY=", "BULKHEAD_NODE=", "BULKHEAD_TENANT="};
+    for (size_t i = 0; i < BH_COUNT_OF(names); i++)
+        if (bh_str_starts(text, names[i]))
+            return true;
+    return false;
+}
+
 /* A container finds the machine's files, and simulated silicon, in its own way (tier.c). */
 static void add_environment(const struct bh_daemon *d, const struct bh_store_job *job, bool as_process,
                             struct bh_arena *arena, struct words *env)
@@ -106,7 +118,8 @@ static void add_environment(const struct bh_daemon *d, const struct bh_store_job
                                                 "BULKHEAD_NVML",  "BULKHEAD_CUDA",     "BULKHEAD_SYSROOT",
                                                 "LD_LIBRARY_PATH"};
     for (size_t i = 0; job->env && job->env[i]; i++)
-        add_own(env, arena, job->env[i]);
+        if (!is_ours(job->env[i]))
+            add_own(env, arena, job->env[i]);
     set_variable(env, arena, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     set_variable(env, arena, "BULKHEAD_NODE", d->node);
     set_variable(env, arena, "BULKHEAD_TENANT", job->tenant);

@@ -11,6 +11,10 @@
 #include "node/ops.h"
 #include "node/rule.h"
 
+#include <stdio.h>
+
+enum { WAITS_MS = 5000 };
+
 static const char *tenant_of(const struct bh_daemon *d, uint32_t queue, struct bh_arena *a)
 {
     const uint32_t t = bh_admit_queue_tenant(d->book.admit, queue);
@@ -156,6 +160,28 @@ int bh_ops_why(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_w
     if (v.tier != BH_WAIT_NOT)
         add_remedy(d, job, arena, ret);
     return BH_OK;
+}
+
+/*
+ * For lists. A list may have thousands of rows and be asked for all the time, so a sentence is kept for a while, and only so many are
+ * worked out between two ticks: the rest keep the one they have.
+ */
+const char *bh_ops_waits(void *self, uint64_t job)
+{
+    struct bh_daemon *d = self;
+    struct bh_life *run = bh_life_of_job(d, job);
+    struct bh_arena arena = {0};
+    struct bh_verdict v;
+    if (!run || !bh_life_waits(run))
+        return NULL;
+    if (d->sched && d->whys_left && (!run->waits_ms || d->last_ms > run->waits_ms + WAITS_MS)) {
+        d->whys_left--;
+        run->waits_ms = d->last_ms;
+        const bool known = bh_explain(d->sched, NULL, job, d->last_ms, &v) && v.tier != BH_WAIT_NOT;
+        (void)snprintf(run->waits, sizeof(run->waits), "%s", known ? sentence_of(&arena, &v) : "");
+        bh_arena_fini(&arena);
+    }
+    return *run->waits ? run->waits : NULL;
 }
 
 /* ---- and if ---- */

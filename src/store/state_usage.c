@@ -17,7 +17,9 @@ int bh_usage_open(struct bh_store *s, uint64_t lease, uint64_t at_ms, struct bh_
     const int rc = bh_sql_get(
         s,
         "INSERT INTO usage(lease, grant_id, tenant, gpu, kind, key, base, mechanism, milli, mib, from_ms)"
-        " SELECT l.id, g.id, l.tenant, g.gpu, g.kind, g.key, g.base, l.mechanism, g.milli, g.mib,"
+        " SELECT l.id, g.id, l.tenant, g.gpu, g.kind, g.key, g.base, l.mechanism,"
+        " iif(g.base = '', g.milli, g.milli * (SELECT b.milli FROM slices b"
+        " WHERE b.gpu = g.gpu AND b.kind = 'mig' AND b.key = g.base) / 1000), g.mib,"
         " max(?2, coalesce((SELECT max(to_ms) FROM usage p WHERE p.lease = l.id AND p.grant_id = g.id), 0))"
         " FROM leases l JOIN slices s ON s.lease = l.id JOIN grants g ON g.id = s.grant_id"
         " WHERE l.id = ?1 AND s.state IN ('owned', 'dirty')"

@@ -53,6 +53,36 @@ TEST(usage_is_what_was_granted_to_the_millisecond)
     fix_fini(&f);
 }
 
+TEST(an_instance_counts_as_what_it_is_of_its_card)
+{
+    struct fix f;
+    bh_store_usage_sums sums = {0};
+    fix_init(&f);
+    f.now = 1000;
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g@0", 428, 40000, "MIG-1", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "4g@4", 571, 40000, "MIG-2", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_B, "0g@0", 0, 1, "", 1, &f.err), BH_INVALID);
+    const uint64_t a = fix_active(&f, "red", (struct bh_slice_name){GPU_A, BH_SLICE_MIG, "3g@0", ""}, 0, 0);
+    const uint64_t from_a = f.now;
+    const uint64_t b = fix_active(&f, "blue", share_of(GPU_A, "", "4g@4"), 500, 10000);
+    const uint64_t from_b = f.now;
+    CHECK_EQ(fix_broken(f.s), 0);
+    CHECK_EQ(number(f.s, "SELECT milli FROM grants ORDER BY id LIMIT 1"), 428);
+    f.now = 9000;
+    CHECK_EQ(fix_end(&f, a), 0);
+    const uint64_t to_a = f.now;
+    CHECK_EQ(fix_end(&f, b), 0);
+    const uint64_t to_b = f.now;
+    const struct bh_store_usage_filter when = {.to_ms = 20000};
+    CHECK_EQ(bh_store_usage_sum(f.s, &f.arena, &when, &sums, &f.err), 0);
+    CHECK_EQ(sums.n, 2);
+    CHECK_EQ(sums.at[0].milli_ms, 285 * (to_b - from_b)); /* a half of 571 */
+    CHECK_EQ(sums.at[1].milli_ms, 428 * (to_a - from_a));
+    CHECK_EQ(fix_broken(f.s), 0);
+    bh_vec_fini(&sums);
+    fix_fini(&f);
+}
+
 TEST(a_clock_that_goes_back_ends_an_interval_where_it_began)
 {
     struct fix f;

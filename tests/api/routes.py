@@ -82,7 +82,7 @@ TABLE = {
 }
 
 # What only a neighbour has: its name, jobs, leases, users, its own card.
-MARKS_OF_B = re.compile(r'"b"|\bJ[246]\b|\bL[24]\b|"2009"|GPU-1111|hello of L[24]')
+MARKS_OF_B = re.compile(r'"b"|\bJ[246]\b|\bL[24]\b(?! cache)|"2009"|GPU-1111|hello of L[24]')
 MARKS_OF_A = re.compile(r'"a"|\bJ[135]\b|\bL[13]\b|"200[12]"|GPU-0000|hello of L[13]|cc-a')
 
 
@@ -247,6 +247,50 @@ def test_pages():
         same(seen, ['J1', 'J3', 'J5'])
         same([j['id'] for j in t.get('/v1/jobs?newest=true&limit=1').json['jobs']], ['J6'])
         same([j['id'] for j in t.get('/v1/jobs?state=waiting').json['jobs']], ['J3', 'J4'])
+        leases = t.get('/v1/leases?limit=1', who='tenant-user').json
+        same(([x['id'] for x in leases['leases']], leases['next']), (['L1'], 'L1'))
+        leases = t.get('/v1/leases?limit=1&after=L1', who='tenant-user').json
+        same(([x['id'] for x in leases['leases']], leases['next']), (['L3'], None))
+
+
+def test_live_jobs():
+    with door() as t:
+        t.order('end 1')
+        until_ended(t, 'J1')
+        same([j['id'] for j in t.get('/v1/jobs?live=true').json['jobs']], ['J2', 'J3', 'J4', 'J5', 'J6'])
+        mine = t.get('/v1/jobs?live=true', who='tenant-user').json
+        same(([j['id'] for j in mine['jobs']], mine['others']), (['J3', 'J5'], 3))
+        same([j['id'] for j in t.get('/v1/jobs?live=true&state=waiting').json['jobs']], ['J3', 'J4'])
+        same(t.get('/v1/jobs?live=true&state=ended').status, 400)
+        same(len(t.get('/v1/jobs?live=false').json['jobs']), 6)
+
+
+def until_ended(t, job):
+    while t.get(f'/v1/jobs/{job}').json['job']['state'] != 'ended':
+        pass
+
+
+def test_what_a_lease_has_and_leaves_shared():
+    with door() as t:
+        whole, shared = (t.get(f'/v1/leases/{x}').json for x in ('L1', 'L3'))
+        same([(d['lease']['gpus'], d['lease']['milli'], d['lease']['memory_mib']) for d in (whole, shared)],
+             [(['GPU-00000000-0000-0000-0000-000000000000'], 1000, 81920),
+              (['GPU-22222222-2222-2222-2222-222222222222'], 500, 40960)])
+        for detail in (whole, shared):
+            has(detail['stays_shared'], 'host kernel')
+        same(t.get('/v1/leases').json['leases'][0], whole['lease'])
+        same(t.get('/v1/jobs/J1').json['leases'][0], whole['lease'])
+        (pool,) = t.get('/v1/tenants/a').json['pools']
+        has(pool['stays_shared'], 'memory capacity')
+        gpus = t.get('/v1/gpus').json['gpus']
+        same([(g['numa'], g['fabric'], g['health']) for g in gpus], [(None, None, None), (0, 'nvl-0', None), (1, 'nvl-0', None)])
+
+
+def test_why_jobs_wait_in_lists():
+    with door() as t:
+        jobs = {j['id']: j for j in t.get('/v1/jobs').json['jobs']}
+        same((jobs['J3']['why'], t.get('/v1/jobs/J3').json['job']['why']), ('1 come before it', '1 come before it'))
+        assert jobs['J1']['why'] != '1 come before it', jobs['J1']
 
 
 def test_commands():
