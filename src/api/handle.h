@@ -22,8 +22,8 @@ struct bh_q_log {
     uint64_t offset, limit, wait_ms, lease;
 };
 struct bh_q_usage {
-    const char *tenant;
-    uint64_t from_ms, to_ms;
+    const char *tenant, *by;
+    uint64_t from_ms, to_ms, after, limit;
 };
 struct bh_q_audit {
     const char *tenant;
@@ -85,6 +85,7 @@ BH_HANDLER(bh_h_policy);
 BH_HANDLER(bh_h_policy_diff);
 BH_HANDLER(bh_h_policy_apply);
 BH_HANDLER(bh_h_usage);
+BH_HANDLER(bh_h_usage_records);
 BH_HANDLER(bh_h_audit);
 BH_HANDLER(bh_h_checkpoint);
 BH_HANDLER(bh_h_checkpoint_make);
