@@ -178,6 +178,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
     bh_life_tick(d);
+    bh_decide_tick(d);
     bh_mech_tick(d);
     bh_upkeep_tick(d);
     bh_health_tick(d);

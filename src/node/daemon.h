@@ -97,6 +97,8 @@ struct bh_life {
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
+    uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
+    char held[200];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -158,6 +160,8 @@ struct bh_daemon {
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    struct bh_api_check check; /* jobs that are set aside (decide.c) */
+    char check_words[320];
 };
 
 /* Milliseconds since 1970 that never fall. */

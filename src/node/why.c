@@ -154,6 +154,12 @@ int bh_ops_why(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_w
 {
     struct bh_daemon *d = self;
     struct bh_verdict v;
+    const struct bh_life *run = bh_life_of_job(d, job);
+    if (run && run->held_ms && bh_life_waits(run)) {
+        ret->tier = "set aside";
+        ret->sentence = run->held;
+        return BH_OK;
+    }
     if (!d->sched || !bh_explain(d->sched, NULL, job, bh_daemon_now(d), &v))
         return bh_fail(err, BH_CONFLICT, "J%llu does not wait", (unsigned long long)job);
     fill(d, &v, arena, ret);
@@ -174,6 +180,8 @@ const char *bh_ops_waits(void *self, uint64_t job)
     struct bh_verdict v;
     if (!run || !bh_life_waits(run))
         return NULL;
+    if (run->held_ms)
+        return run->held;
     if (d->sched && d->whys_left && (!run->waits_ms || d->last_ms > run->waits_ms + WAITS_MS)) {
         d->whys_left--;
         run->waits_ms = d->last_ms;
