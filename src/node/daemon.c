@@ -177,6 +177,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
+    bh_worker_tick();
     bh_life_tick(d);
     bh_decide_tick(d);
     bh_mech_tick(d);
