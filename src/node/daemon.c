@@ -10,6 +10,7 @@
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 #include "node/scrub.h"
 #include "store/state_policy.h"
@@ -467,6 +468,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
     bh_life_free_all(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
