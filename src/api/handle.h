@@ -105,6 +105,8 @@ int bh_h_lease_get(struct bh_api_core *core, struct bh_api_req *q, struct bh_sto
 int bh_h_submit_check(struct bh_api_core *core, struct bh_api_req *q, struct bh_api_submit *s) BH_MUST_USE;
 int bh_h_lease_json(struct bh_api_req *q, const struct bh_api_core *core, const struct bh_store_lease *l,
                     struct bh_err *err) BH_MUST_USE;
+/* What was worked out on why a job waits, as the answer; or the failure. */
+int bh_h_why_show(struct bh_api_req *q, int rc, const struct bh_api_why *w, const struct bh_err *err);
 /* What a mechanism behind a tier leaves shared, as one text; never empty. */
 const char *bh_h_stays_shared(struct bh_arena *arena, uint8_t mechanism, uint8_t tier);
 

@@ -11,6 +11,7 @@
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 #include "node/scrub.h"
 #include "node/upkeep.h"
@@ -485,6 +486,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
     bh_life_free_all(d);
     bh_health_fini(d);
     bh_sleep_fini(d);

@@ -122,6 +122,10 @@ struct bh_made_server {
     sd_event_source *source; /* its keeper's end */
 };
 
+/* Questions that a child works out, and answers that still hold (ponder.c). */
+struct bh_ponder;
+struct bh_ponder_kept;
+
 struct bh_daemon {
     struct bh_daemon_options opt;
     sd_event *loop;
@@ -149,6 +153,9 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    BH_VEC(struct bh_ponder *) ponders;
+    struct bh_ponder_kept *pondered;
+    size_t pondered_next;
     sd_event_source *turn_source, *tick_source, *look_source;
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
