@@ -3,6 +3,8 @@
 
 A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
 """
+import gzip
+import hashlib
 import json
 import re
 import ssl
@@ -233,6 +235,32 @@ def test_audit_of_a_tenant_is_its_own():
         newest = t.get('/v1/audit?newest=true&limit=1').json
         same(newest['records'][0]['seq'], every[-1]['seq'])
         same(t.get(f'/v1/audit?newest=true&limit=1&after={newest["next"]}').json['records'][0]['seq'], every[-2]['seq'])
+
+
+def test_audit_gives_the_text_that_was_hashed():
+    with door() as t:
+        assert all('body' not in r for r in t.get('/v1/audit').json['records'])
+        prev = '0' * 64
+        for r in t.get('/v1/audit?bodies=true').json['records']:
+            body = r['body'].encode()
+            leaf = hashlib.sha256(b'\0' + len(body).to_bytes(8, 'big') + body).hexdigest()
+            same((leaf, json.loads(body)['seq'], json.loads(body)['prev']), (r['hash'], r['seq'], prev))
+            prev = hashlib.sha256(b'\1' + bytes.fromhex(prev) + bytes.fromhex(leaf)).hexdigest()
+        theirs = t.get('/v1/audit?bodies=true', who='tenant-admin').json['records']
+        same({json.loads(r['body'])['tenant'] for r in theirs}, {'a'})
+
+
+def test_console_needs_nobody_to_be_known():
+    with door('--https') as t:
+        page = t.https('GET', '/')
+        same((page.status, page.type), (200, 'text/html; charset=utf-8'))
+        has(gzip.decompress(page.body).decode(), '/console/main.js')
+        same(page.headers['X-Content-Type-Options'], 'nosniff')
+        has(page.headers['Content-Security-Policy'], "default-src 'self'")
+        same(t.get('/', headers={'If-None-Match': page.headers['ETag']}).status, 304)
+        same([t.https('GET', p).status for p in ('/console/', '/console/none.js', '/index.html')], [401] * 3)
+        same(t.https('POST', '/').status, 401)
+        same(t.get('/console/none.js').status, 404)
 
 
 def test_pages():
