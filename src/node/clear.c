@@ -154,7 +154,10 @@ static bool work(struct bh_daemon *d, struct bh_life *run, bh_work *what, const 
         bh_worker_kill(&run->worker);
         rc = bh_fail(&err, BH_SYSTEM, "the loop takes no more");
     }
-    if (rc < 0)
+    if (rc == BH_OK)
+        bh_worker_name(&run->worker, "L%llu is %s", (unsigned long long)run->lease,
+                       bh_lease_state_str(run->state));
+    else
         bh_daemon_say(d, "L%llu: %s; tried again soon", (unsigned long long)run->lease, err.msg);
     return rc == BH_OK;
 }

@@ -11,8 +11,10 @@
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 #include "node/scrub.h"
+#include "node/upkeep.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -89,6 +91,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
+    bh_upkeep_policy(d);
     bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
@@ -175,8 +178,11 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
+    bh_worker_tick();
     bh_life_tick(d);
+    bh_decide_tick(d);
     bh_mech_tick(d);
+    bh_upkeep_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
@@ -225,7 +231,8 @@ static int open_store(struct bh_daemon *d, struct bh_err *err)
     const struct bh_audit_options audit = {.key_path =
                                                bh_arena_printf(&arena, "%s/audit.key", d->opt.state_dir),
                                            .component = "bulkheadd",
-                                           .version = BH_VERSION};
+                                           .version = BH_VERSION,
+                                           .replace_lost_key = d->opt.replace_audit_key};
     const char *path = bh_arena_printf(&arena, "%s/bulkhead.db", d->opt.state_dir);
     int rc = BH_BUSY;
     /* Children of a daemon that was killed may have its lock for a moment longer. */
@@ -479,6 +486,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
     bh_life_free_all(d);
     bh_health_fini(d);
     bh_sleep_fini(d);

@@ -41,6 +41,8 @@ struct bh_daemon_options {
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
     const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    bool
+        replace_audit_key; /* the key of the audit log is lost: go on with a new one, and a mark in the log */
     const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
@@ -95,6 +97,8 @@ struct bh_life {
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
+    uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
+    char held[200];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -117,6 +121,10 @@ struct bh_made_server {
     bool up, stopping;
     sd_event_source *source; /* its keeper's end */
 };
+
+/* Questions that a child works out, and answers that still hold (ponder.c). */
+struct bh_ponder;
+struct bh_ponder_kept;
 
 struct bh_daemon {
     struct bh_daemon_options opt;
@@ -145,16 +153,22 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    BH_VEC(struct bh_ponder *) ponders;
+    struct bh_ponder_kept *pondered;
+    size_t pondered_next;
     sd_event_source *turn_source, *tick_source, *look_source;
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    struct bh_api_check check; /* jobs that are set aside (decide.c) */
+    char check_words[320];
 };
 
 /* Milliseconds since 1970 that never fall. */

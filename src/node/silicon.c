@@ -68,7 +68,10 @@ int bh_silicon_look(struct bh_silicon *s, struct bh_err *err)
             return bh_fail(err, BH_SYSTEM, "no memory to share with the process that reads the GPUs");
         s->board = at;
     }
-    return bh_worker_start(look_work, &s->board, &s->worker, err);
+    const int rc = bh_worker_start(look_work, &s->board, &s->worker, err);
+    if (rc == BH_OK)
+        bh_worker_name(&s->worker, "the look at the GPUs");
+    return rc;
 }
 
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err)
