@@ -87,7 +87,8 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err
     }
     if (run->after == BH_AFTER_CANCELLED)
         how = BH_JOB_END_CANCELLED;
-    else if (run->after == BH_AFTER_FAILED && how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)
+    else if (run->after == BH_AFTER_FAILED &&
+             (look.end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
     int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,
@@ -141,7 +142,10 @@ static bool work(struct bh_daemon *d, struct bh_life *run, bh_work *what, const 
         bh_worker_kill(&run->worker);
         rc = bh_fail(&err, BH_SYSTEM, "the loop takes no more");
     }
-    if (rc < 0)
+    if (rc == BH_OK)
+        bh_worker_name(&run->worker, "L%llu is %s", (unsigned long long)run->lease,
+                       bh_lease_state_str(run->state));
+    else
         bh_daemon_say(d, "L%llu: %s; tried again soon", (unsigned long long)run->lease, err.msg);
     return rc == BH_OK;
 }

@@ -127,8 +127,8 @@ static enum bh_health health_of(struct bh_daemon *d, const char *uuid)
         if (card.cordoned_ms || card.health == BH_CARD_SUSPECT)
             health = BH_HEALTH_CORDON;
         if (card.health == BH_CARD_BAD)
-            health = BH_HEALTH_FAILED;
-        for (size_t i = 0; i < slices.n && health != BH_HEALTH_FAILED; i++) {
+            health = BH_HEALTH_QUARANTINED; /* who was on it was ended with the same step (health.c) */
+        for (size_t i = 0; i < slices.n; i++) {
             const enum bh_health so = health_with(d, &slices.at[i]);
             health = so == BH_HEALTH_OK || health == BH_HEALTH_QUARANTINED ? health : so;
         }

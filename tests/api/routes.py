@@ -46,7 +46,9 @@ TABLE = {
     ('GET', '/v1/tenants'): [('/v1/tenants', None, READ, 200)],
     ('GET', '/v1/tenants/{name}'): [('/v1/tenants/a', None, READ_A, 200), ('/v1/tenants/b', None, READ_B, 200)],
     ('GET', '/v1/quota'): [('/v1/quota', None, READ, 200)],
-    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200)],
+    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200),
+                           ('/v1/usage?by=user', None, READ, 200), ('/v1/usage?by=gpu', None, READ, 200)],
+    ('GET', '/v1/usage/records'): [('/v1/usage/records', None, READ, 200), ('/v1/usage/records?tenant=b', None, READ, 200)],
     ('GET', '/v1/gpus'): [('/v1/gpus', None, READ, 200)],
     ('GET', '/v1/gpus/{id}'): [('/v1/gpus/0', None, READ_A, 200), ('/v1/gpus/1', None, READ_B, 200),
                                ('/v1/gpus/2', None, READ, 200)],
@@ -72,6 +74,7 @@ TABLE = {
     ('GET', '/v1/audit'): [('/v1/audit', None, AUDIT, 200)],
     ('GET', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, outcome(ok=('root', 'operator', 'auditor')), 200)],
     ('POST', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, OPERATOR, 200)],
+    ('POST', '/v1/audit/rotate'): [('/v1/audit/rotate', FAIL, OPERATOR, 409)],
     ('GET', '/v1/tokens'): [('/v1/tokens', None, READ, 200)],
     ('POST', '/v1/tokens'): [('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}, OPERATOR, 201)],
     ('DELETE', '/v1/tokens/{id}'): [('/v1/tokens/T1', None, outcome(
@@ -172,6 +175,26 @@ def test_neighbours_are_others():
         usage = t.get('/v1/usage', who='tenant-user').json
         same({r['tenant'] for r in usage['usage']}, {'a'})
         assert usage['others']['leases'] == 2, usage
+        # What one neighbour alone had is nobody's to know.
+        usage = t.get('/v1/usage?tenant=b', who='tenant-user').json
+        same((usage['usage'], usage['others']['milli_ms'], usage['others']['leases']), ([], 0, 0))
+        usage = t.get('/v1/usage?by=gpu', who='tenant-user').json
+        same(([r['gpu'][:8] for r in usage['usage']], usage['cards']), (['GPU-0000', 'GPU-2222'], []))
+        usage = t.get('/v1/usage?by=gpu', who='auditor').json
+        same(([c['index'] for c in usage['cards']], {r['cost_center'] for r in usage['usage']}), ([0, 1, 2], {'cc-a', None}))
+
+
+def test_records_of_usage_come_in_pages():
+    with door() as t:
+        whole = t.get('/v1/usage/records', who='root').json
+        same([r['lease'] for r in whole['records']], ['L1', 'L2', 'L3', 'L4'])
+        pages, after = [], 0
+        while after is not None:
+            page = t.get(f'/v1/usage/records?limit=1&after={after}', who='tenant-user').json
+            pages += [(r['lease'], r['job'], r['user'], r['milli'], r['to_ms'], r['lost']) for r in page['records']]
+            after = page['next']
+        same(pages, [('L1', 'J1', '2002', 1000, None, False), ('L3', 'J5', '2001', 500, None, False)])
+        same(t.get('/v1/usage/records?tenant=b', who='tenant-user').json['records'], [])
 
 
 def test_why_names_no_neighbour():
