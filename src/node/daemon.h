@@ -93,6 +93,7 @@ struct bh_life {
     bool stopping;     /* its keeper was told to end it */
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
+    uint32_t doubts;   /* times that nobody could say what its keeper does */
     char tenant[64];
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { PAGE = 1000 };
+enum { PAGE = 1000, DOUBTS = 60 /* between two words of it */ };
 
 /* ---- the table ---- */
 
@@ -247,6 +247,13 @@ void bh_life_watch(struct bh_daemon *d, struct bh_life *run, int pidfd)
     if (sd_event_add_io(d->loop, &run->source, pidfd, EPOLLIN, on_end, run) < 0 ||
         sd_event_source_set_io_fd_own(run->source, 1) < 0)
         close(pidfd);
+}
+
+void bh_life_doubt(struct bh_daemon *d, struct bh_life *run, const struct bh_err *why)
+{
+    if (run->doubts++ % DOUBTS == 0)
+        bh_daemon_say(d, "L%llu: it is not known whether it is kept, and asked again: %s",
+                      (unsigned long long)run->lease, why->msg);
 }
 
 static int on_started(sd_event_source *source, int fd, uint32_t events, void *arg)
