@@ -6,8 +6,6 @@
  */
 #include "api/server.h"
 
-#include <sys/stat.h>
-
 enum {
     LOOK_MS = 100,            /* at the sizes of logs that somebody follows */
     BEAT_MS = 15000,          /* a sign of life, by which a reader who is gone is noticed */
@@ -63,9 +61,7 @@ void bh_wait_ready(struct bh_exchange *x)
 
 static bool has_grown(const struct bh_exchange *x)
 {
-    struct stat st;
-    return x->q.log_path && stat(x->q.log_path, &st) == 0 && st.st_size > 0 &&
-           (uint64_t)st.st_size > x->q.next_offset;
+    return x->q.log_folder && bh_stream_has_moved(x->q.log_folder, x->q.log_name, &x->q.log_mark);
 }
 
 /* The same question again; true: it has an answer now. */
