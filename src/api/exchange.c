@@ -36,6 +36,9 @@ static void add_headers(struct bh_exchange *x, struct MHD_Response *r)
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->next_offset);
         (void)MHD_add_response_header(r, "Bulkhead-Next-Offset", text);
         (void)MHD_add_response_header(r, "Bulkhead-Ended", q->ended ? "true" : "false");
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->dropped);
+        if (q->dropped)
+            (void)MHD_add_response_header(r, "Bulkhead-Dropped", text);
     }
     if (x->api->draining)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");

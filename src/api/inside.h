@@ -16,6 +16,7 @@
 #include "api/problem.h"
 #include "base/json.h"
 #include "store/state.h"
+#include "wire/stream.h"
 
 #define BH_ROLE_BIT(R) (UINT32_C(1) << BH_ROLE_##R)
 enum { BH_API_OUT_MAX = 64 << 20 };
@@ -86,9 +87,10 @@ struct bh_api_req {
     const char *secret; /* of a new token: shown with its answer */
     uint64_t id;        /* that it answers with */
     enum bh_api_follow follow;
-    uint64_t wait_ms;     /* BH_FOLLOW_LOG */
-    const char *log_path; /* likewise: the file that has to grow; NULL: there is none yet */
-    uint64_t next_offset; /* of a log; has_offset */
+    uint64_t wait_ms;                  /* BH_FOLLOW_LOG */
+    const char *log_folder, *log_name; /* likewise: what has to grow; NULL: there is none yet */
+    struct bh_stream_mark log_mark;
+    uint64_t next_offset, dropped; /* of a log; has_offset */
     bool has_offset, ended;
 };
 

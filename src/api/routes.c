@@ -70,7 +70,7 @@ const struct bh_api_route bh_api_routes[] = {
     {"POST", "/v1/jobs/{id}/cancel", "jobs", WORK, .body = &bh_shape_reason, .answer = "Done",
      .summary = "it is wanted no more", .handle = bh_h_cancel},
     {"GET", "/v1/jobs/{id}/logs", "jobs", WORK, .query = &bh_shape_log, .type = "application/octet-stream",
-     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on",
+     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on, Bulkhead-Dropped what is no longer there",
      .handle = bh_h_log},
     {"GET", "/v1/jobs/{id}/why", "jobs", ANY, .answer = "Why",
      .summary = "why it waits, and what would start it", .handle = bh_h_why},
