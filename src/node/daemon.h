@@ -24,6 +24,7 @@
 #include "core/admit/admit.h"
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
+#include "node/meter.h"
 #include "node/silicon.h"
 #include "node/tier.h"
 #include "node/worker.h"
@@ -125,6 +126,7 @@ struct bh_daemon {
     struct bh_cgroups cgroups;
     bool has_cgroups;
     struct bh_containers tier;
+    struct bh_meter meter;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */

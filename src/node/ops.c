@@ -597,5 +597,6 @@ void bh_ops_init(struct bh_daemon *d)
                                  .token_revoke = op_token_revoke,
                                  .checkpoint = op_checkpoint,
                                  .backup = op_backup,
+                                 .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed};
 }
