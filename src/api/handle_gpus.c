@@ -75,6 +75,11 @@ static void gpu_json(struct bh_json *j, const struct bh_api_req *q, const struct
     bh_json_key_str(j, "reason", all ? g->reason : NULL);
     bh_json_key_str(j, "health", g->health);
     bh_json_key_str(j, "layout", all ? g->layout : NULL);
+    bh_json_key_str(j, "vbios", all ? g->vbios : NULL);
+    bh_json_key_str(j, "gsp", all ? g->gsp : NULL);
+    bh_json_key_str(j, "inforom", all ? g->inforom : NULL);
+    bh_api_key_known(j, "numa", g->numa);
+    bh_json_key_str(j, "fabric", g->fabric);
     bh_json_key_u64(j, "memory_mib", g->memory_mib);
     bh_api_key_known(j, "used_mib", open ? g->used_mib : UINT64_MAX);
     bh_api_key_known(j, "util_percent", open ? g->util_percent : UINT64_MAX);
@@ -105,7 +110,7 @@ int bh_h_gpus(struct bh_api_core *core, struct bh_api_req *q)
     struct bh_json *j = &q->json;
     uint64_t hidden = 0;
     struct bh_uses u;
-    const int rc = bh_uses_read(core, q, &u);
+    const int rc = bh_uses_read_gpu(core, q, NULL, &u);
     if (rc < 0)
         return rc;
     bh_json_open(j, '{');
@@ -139,7 +144,7 @@ int bh_h_gpu(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_api_gpu *g = gpu_find(core->view, q->param);
     struct bh_uses u;
-    const int rc = bh_uses_read(core, q, &u);
+    const int rc = bh_uses_read_gpu(core, q, g ? g->uuid : "", &u);
     if (rc < 0)
         return rc;
     const bool is_shown = g && shown(q, &u, g);

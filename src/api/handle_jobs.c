@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle_jobs.c - jobs: the list, one with its attempts, submitting and cancelling. */
-#include "api/handle.h"
+#include "api/pager.h"
 
 #include "base/str.h"
 #include "core/sched/job.h"
@@ -25,7 +25,14 @@ static void ending_json(struct bh_json *j, const struct bh_store_job *b)
         bh_json_str(j, NULL);
 }
 
-static void job_json(struct bh_json *j, const struct bh_store_job *b)
+/* Of one that waits what it waits for now; of others how they came into their state. */
+static const char *why_of(const struct bh_api_core *core, const struct bh_store_job *b)
+{
+    const char *now = b->state == BH_JOB_WAITING ? core->ops->waits(core->ops->self, b->id) : NULL;
+    return now ? now : b->why;
+}
+
+static void job_json(struct bh_json *j, const struct bh_api_core *core, const struct bh_store_job *b)
 {
     bh_json_open(j, '{');
     bh_api_key_id(j, "id", 'J', b->id);
@@ -34,7 +41,7 @@ static void job_json(struct bh_json *j, const struct bh_store_job *b)
     bh_api_key_text(j, "name", b->name);
     bh_api_key_text(j, "pool", b->pool);
     bh_json_key_str(j, "state", bh_job_state_str(b->state));
-    bh_api_key_text(j, "why", b->why);
+    bh_api_key_text(j, "why", why_of(core, b));
     ending_json(j, b);
     bh_json_key_u64(j, "gpus", b->gpus);
     bh_json_key_u64(j, "milli", b->milli);
@@ -56,54 +63,46 @@ static void job_json(struct bh_json *j, const struct bh_store_job *b)
 
 /* ---- the list ---- */
 
-static int hidden_count(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_job_filter *f,
-                        uint64_t *ret, struct bh_err *err)
+static int count_jobs(struct bh_api_core *core, const void *filter, const char *tenant, uint64_t *ret,
+                      struct bh_err *err)
 {
-    const struct bh_policy *p = core->view->policy;
-    struct bh_store_job_filter one = *f;
-    uint64_t n;
-    one.tenant = one.user = NULL;
-    int rc = bh_store_jobs_count(core->store, &one, ret, err);
-    for (size_t i = 0; rc == 0 && p && i < p->tenants.n; i++) {
-        one.tenant = p->tenants.at[i].name;
-        if (!bh_api_sees(q, one.tenant))
-            continue;
-        rc = bh_store_jobs_count(core->store, &one, &n, err);
-        *ret -= rc == 0 ? n : 0;
-    }
-    return rc;
+    struct bh_store_job_filter f = *(const struct bh_store_job_filter *)filter;
+    f.tenant = tenant;
+    f.user = NULL; /* whose they are is not said of others */
+    return bh_store_jobs_count(core->store, &f, ret, err);
 }
 
 static int list_jobs(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_job_filter *f,
-                     uint64_t *ret_next, struct bh_err *err)
+                     struct bh_pager *p, struct bh_err *err)
 {
-    const struct bh_q_list *in = q->in;
-    const uint64_t limit = in->limit ? in->limit : BH_STORE_PAGE;
-    struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX, .newest = in->newest};
-    uint64_t written = 0;
-    *ret_next = 0;
-    for (bool more = true; more;) {
+    for (bh_pager_init(p, q); p->more;) {
         bh_store_jobs rows = {0};
-        const int rc = bh_store_jobs_list(core->store, &q->arena, f, &page, &rows, err);
-        more = rc == 0 && rows.n == page.limit;
-        for (size_t i = 0; rc == 0 && i < rows.n; i++) {
-            if (!bh_api_sees(q, rows.at[i].tenant))
-                continue;
-            if (written == limit) {
-                more = false;
-                *ret_next = page.after;
-                break;
-            }
-            job_json(&q->json, &rows.at[i]);
-            page.after = rows.at[i].id;
-            written++;
-        }
-        if (more)
-            page.after = rows.at[rows.n - 1].id;
+        const int rc = bh_store_jobs_list(core->store, &q->arena, f, &p->page, &rows, err);
+        bh_pager_got(p, rows.n);
+        for (size_t i = 0; rc == 0 && i < rows.n; i++)
+            if (bh_pager_shows(p, rows.at[i].id, rows.at[i].tenant))
+                job_json(&q->json, core, &rows.at[i]);
         bh_vec_fini(&rows);
         if (rc < 0)
             return rc;
     }
+    return 0;
+}
+
+/* `live`: those that have not ended. */
+static int job_states(struct bh_api_req *q, uint32_t *ret)
+{
+    const struct bh_q_list *in = q->in;
+    const int state = in->state ? bh_job_state_find(in->state) : 0;
+    if (state < 0)
+        return bh_api_refuse(&q->problem, BH_INVALID, "'%.40s' is no state of a job", in->state);
+    *ret = in->state ? UINT32_C(1) << state : 0;
+    if (!in->live)
+        return 0;
+    const uint32_t live = UINT32_C(1) << BH_JOB_WAITING | UINT32_C(1) << BH_JOB_RUNNING;
+    if (in->state && !(*ret & live))
+        return bh_api_refuse(&q->problem, BH_INVALID, "a job that is live has not ended");
+    *ret = in->state ? *ret : live;
     return 0;
 }
 
@@ -112,24 +111,21 @@ int bh_h_jobs(struct bh_api_core *core, struct bh_api_req *q)
     const struct bh_q_list *in = q->in;
     struct bh_store_job_filter f = {
         .tenant = in->tenant ? in->tenant : bh_api_only_tenant(q), .user = in->user, .brief = true};
-    const int state = in->state ? bh_job_state_find(in->state) : 0;
-    uint64_t next = 0, hidden = 0;
+    struct bh_pager p;
+    uint64_t hidden = 0;
     struct bh_err err;
-    if (state < 0)
-        return bh_api_refuse(&q->problem, BH_INVALID, "'%.40s' is no state of a job", in->state);
-    f.states = in->state ? UINT32_C(1) << state : 0;
+    int rc = job_states(q, &f.states);
+    if (rc < 0)
+        return rc;
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "jobs");
     bh_json_open(&q->json, '[');
-    int rc = list_jobs(core, q, &f, &next, &err);
+    rc = list_jobs(core, q, &f, &p, &err);
     if (rc == 0 && !bh_api_sees_all(q))
-        rc = hidden_count(core, q, &f, &hidden, &err);
+        rc = bh_pager_hidden(core, q, count_jobs, &f, &hidden, &err);
     if (rc < 0)
         return bh_api_fail(q, rc, &err);
-    bh_json_close(&q->json, ']');
-    bh_api_key_id(&q->json, "next", 'J', next);
-    bh_api_key_known(&q->json, "others", bh_api_sees_all(q) ? UINT64_MAX : hidden);
-    bh_json_close(&q->json, '}');
+    bh_pager_close(&p, &q->json, 'J', hidden);
     return 0;
 }
 
@@ -170,7 +166,7 @@ int bh_h_job(struct bh_api_core *core, struct bh_api_req *q)
     const bool open = may_read_command(q, &b);
     bh_json_open(j, '{');
     bh_json_key(j, "job");
-    job_json(j, &b);
+    job_json(j, core, &b);
     bh_json_key(j, "argv");
     bh_json_open(j, '[');
     for (size_t i = 0; open && b.argv && b.argv[i]; i++)
@@ -181,7 +177,7 @@ int bh_h_job(struct bh_api_core *core, struct bh_api_req *q)
     bh_json_key(j, "leases");
     bh_json_open(j, '[');
     for (size_t i = 0; rc == 0 && i < leases.n; i++)
-        bh_h_lease_json(j, core, &leases.at[i]);
+        rc = bh_h_lease_json(q, core, &leases.at[i], &err);
     bh_json_close(j, ']');
     bh_json_close(j, '}');
     bh_vec_fini(&leases);

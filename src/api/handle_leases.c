@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* handle_leases.c - leases: the list, one with its history, and what its owner orders it to do. */
-#include "api/handle.h"
+#include "api/pager.h"
 
 #include "base/str.h"
+#include "core/policy/predicate.h"
 
 static const struct bh_api_live *live_find(const struct bh_api_view *v, uint64_t lease)
 {
@@ -19,7 +20,28 @@ static const struct bh_api_live *live_find(const struct bh_api_view *v, uint64_t
     return NULL;
 }
 
-void bh_h_lease_json(struct bh_json *j, const struct bh_api_core *core, const struct bh_store_lease *l)
+/* The cards that it was given something of, each once, and how much of them. */
+static void given_json(struct bh_json *j, const bh_store_grants *grants)
+{
+    uint64_t milli = 0, mib = 0;
+    bh_json_key(j, "gpus");
+    bh_json_open_flat(j, '[');
+    for (size_t i = 0; i < grants->n; i++) {
+        size_t first = 0;
+        while (!bh_str_eq(grants->at[first].slice.gpu, grants->at[i].slice.gpu))
+            first++;
+        if (first == i)
+            bh_json_str(j, grants->at[i].slice.gpu);
+        milli += grants->at[i].milli;
+        mib += grants->at[i].mib;
+    }
+    bh_json_close(j, ']');
+    bh_json_key_u64(j, "milli", milli);
+    bh_json_key_u64(j, "memory_mib", mib);
+}
+
+static void lease_json(struct bh_json *j, const struct bh_api_core *core, const struct bh_store_lease *l,
+                       const bh_store_grants *grants)
 {
     const struct bh_api_live *live = live_find(core->view, l->id);
     bh_json_open(j, '{');
@@ -34,6 +56,7 @@ void bh_h_lease_json(struct bh_json *j, const struct bh_api_core *core, const st
     bh_json_key_str(j, "mechanism", bh_word(mechanism, l->mechanism));
     bh_api_key_text(j, "stack", l->stack);
     bh_json_key_str(j, "tier", bh_word(tier, l->tier));
+    given_json(j, grants);
     bh_json_key_bool(j, "paused", l->paused);
     bh_json_key_u64(j, "created_ms", l->created_ms);
     bh_json_key_u64(j, "state_ms", l->state_ms);
@@ -52,6 +75,17 @@ void bh_h_lease_json(struct bh_json *j, const struct bh_api_core *core, const st
     bh_json_close(j, '}');
 }
 
+int bh_h_lease_json(struct bh_api_req *q, const struct bh_api_core *core, const struct bh_store_lease *l,
+                    struct bh_err *err)
+{
+    bh_store_grants grants = {0};
+    const int rc = bh_store_lease_grants(core->store, &q->arena, l->id, &grants, err);
+    if (rc == 0)
+        lease_json(&q->json, core, l, &grants);
+    bh_vec_fini(&grants);
+    return rc;
+}
+
 /* `live` stands for all that may hold something. */
 static int state_bits(struct bh_api_req *q, const char *word, uint32_t *ret)
 {
@@ -62,51 +96,24 @@ static int state_bits(struct bh_api_req *q, const char *word, uint32_t *ret)
     return 0;
 }
 
-static int hidden_count(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_lease_filter *f,
-                        uint64_t *ret, struct bh_err *err)
+static int count_leases(struct bh_api_core *core, const void *filter, const char *tenant, uint64_t *ret,
+                        struct bh_err *err)
 {
-    const struct bh_policy *p = core->view->policy;
-    struct bh_store_lease_filter one = *f;
-    uint64_t n;
-    one.tenant = NULL;
-    int rc = bh_store_leases_count(core->store, &one, ret, err);
-    for (size_t i = 0; rc == 0 && p && i < p->tenants.n; i++) {
-        one.tenant = p->tenants.at[i].name;
-        if (!bh_api_sees(q, one.tenant))
-            continue;
-        rc = bh_store_leases_count(core->store, &one, &n, err);
-        *ret -= rc == 0 ? n : 0;
-    }
-    return rc;
+    struct bh_store_lease_filter f = *(const struct bh_store_lease_filter *)filter;
+    f.tenant = tenant;
+    return bh_store_leases_count(core->store, &f, ret, err);
 }
 
-/* Rows that the caller may see are written, page after page, until `limit` of them are. */
 static int list_leases(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_lease_filter *f,
-                       uint64_t *ret_next, struct bh_err *err)
+                       struct bh_pager *p, struct bh_err *err)
 {
-    const struct bh_q_list *in = q->in;
-    const uint64_t limit = in->limit ? in->limit : BH_STORE_PAGE;
-    struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX, .newest = in->newest};
-    uint64_t written = 0;
-    *ret_next = 0;
-    for (bool more = true; more;) {
+    for (bh_pager_init(p, q); p->more;) {
         bh_store_leases rows = {0};
-        const int rc = bh_store_leases_list(core->store, &q->arena, f, &page, &rows, err);
-        more = rc == 0 && rows.n == page.limit;
-        for (size_t i = 0; rc == 0 && i < rows.n; i++) {
-            if (!bh_api_sees(q, rows.at[i].tenant))
-                continue;
-            if (written == limit) {
-                more = false;
-                *ret_next = page.after;
-                break;
-            }
-            bh_h_lease_json(&q->json, core, &rows.at[i]);
-            page.after = rows.at[i].id;
-            written++;
-        }
-        if (more)
-            page.after = rows.at[rows.n - 1].id;
+        int rc = bh_store_leases_list(core->store, &q->arena, f, &p->page, &rows, err);
+        bh_pager_got(p, rows.n);
+        for (size_t i = 0; rc == 0 && i < rows.n; i++)
+            if (bh_pager_shows(p, rows.at[i].id, rows.at[i].tenant))
+                rc = bh_h_lease_json(q, core, &rows.at[i], err);
         bh_vec_fini(&rows);
         if (rc < 0)
             return rc;
@@ -119,7 +126,8 @@ int bh_h_leases(struct bh_api_core *core, struct bh_api_req *q)
     const struct bh_q_list *in = q->in;
     struct bh_store_lease_filter f = {.tenant = in->tenant ? in->tenant : bh_api_only_tenant(q),
                                       .job = in->job};
-    uint64_t next = 0, hidden = 0;
+    struct bh_pager p;
+    uint64_t hidden = 0;
     struct bh_err err;
     int rc = state_bits(q, in->state, &f.states);
     if (rc < 0)
@@ -127,15 +135,12 @@ int bh_h_leases(struct bh_api_core *core, struct bh_api_req *q)
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "leases");
     bh_json_open(&q->json, '[');
-    rc = list_leases(core, q, &f, &next, &err);
+    rc = list_leases(core, q, &f, &p, &err);
     if (rc == 0 && !bh_api_sees_all(q) && !in->job)
-        rc = hidden_count(core, q, &f, &hidden, &err);
+        rc = bh_pager_hidden(core, q, count_leases, &f, &hidden, &err);
     if (rc < 0)
         return bh_api_fail(q, rc, &err);
-    bh_json_close(&q->json, ']');
-    bh_api_key_id(&q->json, "next", 'L', next);
-    bh_api_key_known(&q->json, "others", bh_api_sees_all(q) ? UINT64_MAX : hidden);
-    bh_json_close(&q->json, '}');
+    bh_pager_close(&p, &q->json, 'L', hidden);
     return 0;
 }
 
@@ -151,15 +156,12 @@ int bh_h_lease_get(struct bh_api_core *core, struct bh_api_req *q, struct bh_sto
     return rc < 0 || !bh_api_sees(q, ret->tenant) ? bh_api_not_there(q, "lease") : 0;
 }
 
-static int grants_json(struct bh_api_core *core, struct bh_api_req *q, uint64_t id, struct bh_err *err)
+static void grants_json(struct bh_json *j, const bh_store_grants *grants)
 {
-    struct bh_json *j = &q->json;
-    bh_store_grants grants = {0};
-    const int rc = bh_store_lease_grants(core->store, &q->arena, id, &grants, err);
     bh_json_key(j, "slices");
     bh_json_open(j, '[');
-    for (size_t i = 0; rc == 0 && i < grants.n; i++) {
-        const struct bh_store_grant *g = &grants.at[i];
+    for (size_t i = 0; i < grants->n; i++) {
+        const struct bh_store_grant *g = &grants->at[i];
         bh_json_open_flat(j, '{');
         bh_json_key_str(j, "gpu", g->slice.gpu);
         bh_json_key_str(j, "kind", bh_slice_kind_str(g->slice.kind));
@@ -170,8 +172,15 @@ static int grants_json(struct bh_api_core *core, struct bh_api_req *q, uint64_t 
         bh_json_close(j, '}');
     }
     bh_json_close(j, ']');
-    bh_vec_fini(&grants);
-    return rc;
+}
+
+const char *bh_h_stays_shared(struct bh_arena *arena, uint8_t mechanism, uint8_t tier)
+{
+    const char *text = "";
+    for (const char *const *s = bh_mech_stays_shared((enum bh_mechanism)mechanism, (enum bh_tier)tier); *s;
+         s++)
+        text = bh_arena_printf(arena, "%s%s%s", text, *text ? "; " : "", *s);
+    return text;
 }
 
 static int history_json(struct bh_api_core *core, struct bh_api_req *q, uint64_t id, struct bh_err *err)
@@ -224,15 +233,19 @@ static int scrubs_json(struct bh_api_core *core, struct bh_api_req *q, uint64_t 
 
 int bh_h_lease(struct bh_api_core *core, struct bh_api_req *q)
 {
+    bh_store_grants grants = {0};
     struct bh_store_lease l;
     struct bh_err err;
     int rc = bh_h_lease_get(core, q, &l);
     if (rc < 0)
         return rc;
+    rc = bh_store_lease_grants(core->store, &q->arena, l.id, &grants, &err);
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "lease");
-    bh_h_lease_json(&q->json, core, &l);
-    rc = grants_json(core, q, l.id, &err);
+    lease_json(&q->json, core, &l, &grants);
+    bh_json_key_str(&q->json, "stays_shared", bh_h_stays_shared(&q->arena, l.mechanism, l.tier));
+    grants_json(&q->json, &grants);
+    bh_vec_fini(&grants);
     if (rc == 0)
         rc = history_json(core, q, l.id, &err);
     if (rc == 0)

@@ -153,8 +153,9 @@ int bh_h_quota(struct bh_api_core *core, struct bh_api_req *q)
     return 0;
 }
 
-static void pools_json(struct bh_json *j, const struct bh_policy *p, const char *tenant)
+static void pools_json(struct bh_api_req *q, const struct bh_policy *p, const char *tenant)
 {
+    struct bh_json *j = &q->json;
     bh_json_key(j, "pools");
     bh_json_open(j, '[');
     for (size_t i = 0; i < p->pools.n; i++) {
@@ -169,6 +170,8 @@ static void pools_json(struct bh_json *j, const struct bh_policy *p, const char 
         bh_json_key_str(j, "mechanism", bh_word(mechanism, pool->mechanism));
         bh_json_key_str(j, "tier", bh_word(tier, pool->tier));
         bh_json_key_bool(j, "shared", bh_pool_is_shared(pool));
+        bh_json_key_str(j, "stays_shared",
+                        bh_h_stays_shared(&q->arena, (uint8_t)bh_pool_effective(pool), pool->tier));
         bh_json_close(j, '}');
     }
     bh_json_close(j, ']');
@@ -194,7 +197,7 @@ int bh_h_tenant(struct bh_api_core *core, struct bh_api_req *q)
         bh_json_key_str(j, "trust", bh_word(trust, found->in_policy->trust));
         bh_json_key_str(j, "domain", found->in_policy->domain);
         bh_json_key_str(j, "cost_center", found->in_policy->cost_center);
-        pools_json(j, core->view->policy, found->tenant);
+        pools_json(q, core->view->policy, found->tenant);
         bh_json_close(j, '}');
     }
     bh_uses_fini(&u);

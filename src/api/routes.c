@@ -39,6 +39,8 @@ const struct bh_api_route bh_api_routes[] = {
      .handle = bh_h_quota},
     {"GET", "/v1/usage", "tenants", ANY, .query = &bh_shape_usage, .answer = "Usage",
      .summary = "who had what, in a time", .handle = bh_h_usage},
+    {"GET", "/v1/usage/records", "tenants", ANY, .query = &bh_shape_records, .answer = "UsageRecords",
+     .summary = "the intervals of which usage is the sum", .handle = bh_h_usage_records},
     {"GET", "/v1/gpus", "gpus", ANY, .answer = "Gpus", .summary = "cards and their slices",
      .handle = bh_h_gpus},
     {"GET", "/v1/gpus/{id}", "gpus", ANY, .answer = "Gpu", .summary = "one card, by index or uuid",
@@ -89,6 +91,8 @@ const struct bh_api_route bh_api_routes[] = {
      .summary = "the newest signed checkpoint", .handle = bh_h_checkpoint},
     {"POST", "/v1/audit/checkpoint", "audit", OP, true, .answer = "CheckpointMade",
      .summary = "sign what there is now", .handle = bh_h_checkpoint_make},
+    {"POST", "/v1/audit/rotate", "audit", OP, true, .body = &bh_shape_reason, .answer = "Done",
+     .summary = "a new key for the log, vouched for by the one before", .handle = bh_h_rotate},
     {"GET", "/v1/tokens", "tokens", ANY, .answer = "Tokens",
      .summary = "one's own tokens; an operator's are all", .handle = bh_h_tokens},
     {"POST", "/v1/tokens", "tokens", ANY, .makes = true, .body = &bh_shape_token, .answer = "TokenMade",
@@ -121,7 +125,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"TenantUse", "tenant:text class:text? quota_milli:int? max_milli:int? " USE},
     {"Tenants", "tenants:[TenantUse] others:Others?"},
     {"TenantDetail", "use:TenantUse quota:Quota trust:text domain:text? cost_center:text? pools:[PoolUse]"},
-    {"PoolUse", "pool:text mechanism:text tier:text shared:bool"},
+    {"PoolUse", "pool:text mechanism:text tier:text shared:bool stays_shared:text"},
     {"Quota", "tenant:text model:text? guaranteed_milli:int? max_milli:int? weight:int may_borrow:bool "
               "used_milli:int borrowed_milli:int waiting_jobs:int"},
     {"Quotas", "quotas:[Quota]"},
@@ -131,16 +135,19 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Gpus", "gpus:[Gpu] others:int?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
-     "memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? slices:[Slice] "
+     "vbios:text? gsp:text? inforom:text? "
+     "numa:int? fabric:text? memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? "
+     "slices:[Slice] "
      "others:GpuOthers?"},
     {"GpuOthers", "slices:int milli:int memory_mib:int"},
     {"Slice",
      "kind:text key:text? state:text milli:int memory_mib:int lease:id? tenant:text? since_ms:int why:text?"},
     {"Leases", "leases:[Lease] next:id? others:int?"},
-    {"Lease", "id:id job:id tenant:text user:text pool:text? state:text cause:text? why:text? mechanism:text "
-              "stack:text? tier:text paused:bool created_ms:int state_ms:int until_ms:int? live:Live?"},
+    {"Lease",
+     "id:id job:id tenant:text user:text pool:text? state:text cause:text? why:text? mechanism:text "
+     "stack:text? tier:text gpus:[text] milli:int memory_mib:int paused:bool created_ms:int state_ms:int until_ms:int? live:Live?"},
     {"Live", "state:text compute_ppm:int memory_mib:int refused:int"},
-    {"LeaseDetail", "lease:Lease slices:[Granted] history:[Step] scrubs:[Scrub]"},
+    {"LeaseDetail", "lease:Lease stays_shared:text slices:[Granted] history:[Step] scrubs:[Scrub]"},
     {"Granted", "gpu:text kind:text key:text? milli:int memory_mib:int proved_clean:bool"},
     {"Step", "at_ms:int from:text? to:text cause:text? why:text?"},
     {"Scrub", "at_ms:int gpu:text verdict:text method:text? probed_bytes:int total_bytes:int words:text?"},
@@ -158,13 +165,21 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Policy", "version:int active:bool sha256:text who:text? why:text? at_ms:int text:text"},
     {"PolicyDiff", "version:int errors:int changes:[PolicyChange] findings:[text]"},
     {"PolicyChange", "tenant:text? what:text before:text? after:text? effect:text?"},
-    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] others:UsageSum?"},
-    {"UsageRow", "tenant:text mechanism:text milli_ms:int mib_ms:int leases:int"},
-    {"UsageSum", "milli_ms:int mib_ms:int leases:int"},
+    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] others:UsageSum? prices:Prices? cards:[CardUse]"},
+    {"UsageRow",
+     "tenant:text cost_center:text? user:text? gpu:text? mechanism:text first_ms:int milli_ms:int "
+     "mib_ms:int lost_milli_ms:int leases:int"},
+    {"UsageSum", "milli_ms:int mib_ms:int lost_milli_ms:int leases:int"},
+    {"Prices", "currency:text? gpu_hour_micro:int memory_gib_hour_micro:int"},
+    {"CardUse", "gpu:text index:int memory_mib:int milli_ms:int stranded_milli_ms:int stranded_mib_ms:int"},
+    {"UsageRecords", "records:[UsageRecord] next:int?"},
+    {"UsageRecord",
+     "seq:int tenant:text cost_center:text? user:text job:id lease:id gpu:text kind:text key:text? mechanism:text "
+     "milli:int mib:int from_ms:int to_ms:int? lost:bool"},
     {"Audit", "records:[AuditRecord] next:int?"},
     {"AuditRecord",
      "seq:int at_ms:int event:text outcome:text who:text? tenant:text? action:text? object_type:text? "
-     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text"},
+     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text body~:text"},
     {"Checkpoint", "size:int note:text"},
     {"Tokens", "tokens:[Token]"},
     {"Token", "id:id subject:text role:text tenant:text? created_ms:int expires_ms:int? revoked_ms:int?"},

@@ -31,6 +31,9 @@ struct bh_uses {
 };
 
 int bh_uses_read(struct bh_api_core *core, struct bh_api_req *q, struct bh_uses *ret) BH_MUST_USE;
+/* Only what is given of one card (NULL: of all), and nothing of jobs and leases. */
+int bh_uses_read_gpu(struct bh_api_core *core, struct bh_api_req *q, const char *gpu,
+                     struct bh_uses *ret) BH_MUST_USE;
 void bh_uses_fini(struct bh_uses *u);
 
 #endif

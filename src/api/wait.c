@@ -6,6 +6,7 @@
  */
 #include "api/server.h"
 
+#include <poll.h>
 #include <sys/stat.h>
 
 enum {
@@ -146,6 +147,18 @@ static void wake_stream(struct bh_exchange *x, uint64_t now_ms)
     if (x->api->changed || x->api->draining || now_ms - x->moved_ms >= BEAT_MS ||
         (x->until_ms && now_ms >= x->until_ms))
         resume(x);
+}
+
+/* Who closed his end while nothing was to be said is not noticed until the next sign of life, and counts until then. */
+void bh_streams_reap(struct bh_api *api)
+{
+    for (struct bh_exchange *x = api->waiting; x; x = x->next) {
+        struct pollfd p = {.fd = x->conn->fd, .events = POLLRDHUP};
+        if (x->state == BH_EX_STREAM && x->suspended && poll(&p, 1, 0) > 0) {
+            x->until_ms = 1;
+            resume(x);
+        }
+    }
 }
 
 /* ---- all of them ---- */

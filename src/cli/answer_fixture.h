@@ -70,7 +70,7 @@ static inline void must_read(const char *text, const struct bh_answer_shape *sha
 #define FIX_LEASE_DETAIL                                                                                                                   \
     "{\"lease\": " FIX_LEASE(                                                                                                              \
         "L1", "J1", "active",                                                                                                              \
-        FIX_LIVE) ", \"slices\": [{\"gpu\": \"GPU-0\", \"kind\": \"share\", "                                                              \
+        FIX_LIVE) ", \"stays_shared\": \"SMs, in turns; host kernel\", \"slices\": [{\"gpu\": \"GPU-0\", \"kind\": \"share\", "            \
                   "\"key\": null, \"milli\": 500, \"memory_mib\": 40960, \"proved_clean\": true}], \"history\": [{\"at_ms\": 1000, "       \
                   "\"from\": null, \"to\": \"requested\", \"cause\": null, \"why\": null}, {\"at_ms\": 2000, \"from\": \"requested\", "    \
                   "\"to\": \"admitted\", \"cause\": \"admit\", \"why\": \"within its quota\"}, {\"at_ms\": 9000, \"from\": \"admitted\", " \

@@ -177,6 +177,20 @@ static void write_granted(struct bh_cli *cli, struct bh_arena *a, const struct b
     bh_table_fini(&t);
 }
 
+/* One part a line: whoever has it reads them all. */
+static void write_shared(struct bh_cli *cli, const char *text)
+{
+    if (!text)
+        return;
+    bh_heading(cli, "Stays shared with others");
+    while (*text) {
+        const char *end = strstr(text, "; ");
+        const size_t n = end ? (size_t)(end - text) : strlen(text);
+        bh_buf_printf(&cli->out, "  %.*s\n", (int)n, text);
+        text += n + (end ? 2 : 0);
+    }
+}
+
 void bh_describe_lease(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_lease_detail *d,
                        uint64_t now_ms)
 {
@@ -199,6 +213,7 @@ void bh_describe_lease(struct bh_cli *cli, struct bh_arena *a, const struct bh_a
                                 l->live->refused, l->live->refused == 1 ? "" : "s"));
     }
     write_granted(cli, a, d);
+    write_shared(cli, d->stays_shared);
     add_lease(&h, a, d);
     write_history(cli, a, &h);
 }
@@ -242,6 +257,10 @@ static void gpu_facts(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_
             bh_arena_printf(a, "%s%s%s", g->state, g->reason ? ": " : "", g->reason ? g->reason : ""));
     bh_fact(cli, "health", g->health);
     bh_fact(cli, "layout", g->layout);
+    if (g->vbios || g->gsp || g->inforom)
+        bh_fact(cli, "firmware",
+                bh_arena_printf(a, "VBIOS %s, GSP %s, InfoROM %s", g->vbios ? g->vbios : "unknown",
+                                g->gsp ? g->gsp : "unknown", g->inforom ? g->inforom : "unknown"));
     bh_fact(cli, "memory",
             g->used_mib == BH_ANSWER_UNKNOWN
                 ? bh_say_memory(a, g->memory_mib)

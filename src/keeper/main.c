@@ -170,7 +170,14 @@ static int run(struct bh_keeper *k, struct bh_err *err)
         rc = bh_cgroups_open("", &k->groups, err);
     if (rc < 0)
         return rc;
-    return k->spec.tier == BH_KEEPER_PROCESS ? bh_keeper_process(k, err) : bh_keeper_container(k, err);
+    switch (k->spec.tier) {
+    case BH_KEEPER_CONTAINER:
+        return bh_keeper_container(k, err);
+    case BH_KEEPER_EXTERNAL:
+        return bh_keeper_external(k, err);
+    default:
+        return bh_keeper_process(k, err);
+    }
 }
 
 /* ---- the end ---- */

@@ -74,6 +74,52 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     return !alive;
 }
 
+/* ---- what becomes of the job ---- */
+
+/* It does not come back, and that is not written yet. */
+static bool ends(const struct bh_life *run)
+{
+    return run->after == BH_AFTER_ENDS || run->after == BH_AFTER_CANCELLED || run->after == BH_AFTER_FAILED;
+}
+
+static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    struct bh_keeper_look look = {.found = BH_KEEPER_LOST};
+    const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
+    enum bh_job_end how = BH_JOB_END_LOST;
+    const char *why = *run->why ? run->why : "what ran it is gone without a word";
+    if (bh_keeper_look(&at, &look, err) < 0)
+        look.found = BH_KEEPER_LOST;
+    if (look.found == BH_KEEPER_ENDED) {
+        how = look.end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
+              : look.end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
+                                                 : BH_JOB_END_FAILED;
+        why = *run->why ? run->why : look.end.why;
+    }
+    if (run->after == BH_AFTER_CANCELLED)
+        how = BH_JOB_END_CANCELLED;
+    else if (run->after == BH_AFTER_FAILED &&
+             (look.end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
+        how = BH_JOB_END_FAILED;
+    const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
+    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,
+                              killed ? (int32_t)look.end.signal : 0, d->last_ms, why, err);
+    char id[24];
+    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)run->job);
+    const struct bh_audit_event e = {.event = BH_AUDIT_JOB_END,
+                                     .sub = "service:bulkheadd",
+                                     .tenant = run->tenant,
+                                     .object_type = "job",
+                                     .object_id = id,
+                                     .after = bh_job_end_str(how),
+                                     .reason = why};
+    if (rc == BH_OK)
+        rc = bh_audit_append(d->audit, &e, err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
 /* ---- nobody is left ---- */
 
 struct emptying {
@@ -108,7 +154,10 @@ static bool work(struct bh_daemon *d, struct bh_life *run, bh_work *what, const 
         bh_worker_kill(&run->worker);
         rc = bh_fail(&err, BH_SYSTEM, "the loop takes no more");
     }
-    if (rc < 0)
+    if (rc == BH_OK)
+        bh_worker_name(&run->worker, "L%llu is %s", (unsigned long long)run->lease,
+                       bh_lease_state_str(run->state));
+    else
         bh_daemon_say(d, "L%llu: %s; tried again soon", (unsigned long long)run->lease, err.msg);
     return rc == BH_OK;
 }
@@ -120,6 +169,33 @@ static void take_result(struct bh_life *run, struct bh_worker_result *ret)
 }
 
 static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why);
+
+/* Nobody is left: the work is over, and so is its job unless it comes back. What it had is cleared after that. */
+static int write_empty(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+{
+    int rc = bh_life_write(d, run, BH_LEASE_BY_EMPTY, BH_AUDIT_EVENTS, "", err);
+    if (rc < 0 || !ends(run))
+        return rc;
+    rc = write_job_end(d, run, err);
+    return rc == BH_OK ? bh_life_write_after(d, run, BH_AFTER_SETTLED, err) : rc;
+}
+
+static void emptied(struct bh_daemon *d, struct bh_life *run)
+{
+    struct bh_err err;
+    const bool job_ends = ends(run);
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, write_empty(d, run, &err), &err);
+    if (rc < 0) {
+        bh_decide_later(d, &err);
+        return;
+    }
+    bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, bh_lease_state_str(run->state));
+    if (job_ends)
+        bh_api_changed(d->api, BH_API_KIND_JOB, run->job, run->tenant, "ended");
+    bh_clear_begin(d, run);
+}
 
 static int on_empty(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
@@ -135,8 +211,7 @@ static int on_empty(sd_event_source *source, int fd, uint32_t events, void *arg)
         const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
         bh_keeper_vanish(&at); /* a keeper that was killed left its socket */
         bh_arena_fini(&arena);
-        if (bh_life_step(d, run, BH_LEASE_BY_EMPTY, BH_AUDIT_EVENTS, ""))
-            bh_clear_begin(d, run);
+        emptied(d, run);
     } else if (++run->tries >= TRIES) {
         bh_daemon_say(d, "L%llu cannot be emptied: %s", (unsigned long long)run->lease, result.text);
         over(d, run, BH_LEASE_BY_STUCK, result.text);
@@ -154,44 +229,7 @@ static void empty(struct bh_daemon *d, struct bh_life *run)
     (void)work(d, run, empty_work, &e, on_empty);
 }
 
-/* ---- what becomes of the job ---- */
-
-static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
-{
-    struct bh_arena arena = {0};
-    struct bh_keeper_look look = {.found = BH_KEEPER_LOST};
-    const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
-    enum bh_job_end how = BH_JOB_END_LOST;
-    const char *why = *run->why ? run->why : "what ran it is gone without a word";
-    if (bh_keeper_look(&at, &look, err) < 0)
-        look.found = BH_KEEPER_LOST;
-    if (look.found == BH_KEEPER_ENDED) {
-        how = look.end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
-              : look.end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
-                                                 : BH_JOB_END_FAILED;
-        why = *run->why ? run->why : look.end.why;
-    }
-    if (run->after == BH_AFTER_CANCELLED)
-        how = BH_JOB_END_CANCELLED;
-    else if (run->after == BH_AFTER_FAILED && how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)
-        how = BH_JOB_END_FAILED;
-    const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
-    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,
-                              killed ? (int32_t)look.end.signal : 0, d->last_ms, why, err);
-    char id[24];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)run->job);
-    const struct bh_audit_event e = {.event = BH_AUDIT_JOB_END,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run->tenant,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .after = bh_job_end_str(how),
-                                     .reason = why};
-    if (rc == BH_OK)
-        rc = bh_audit_append(d->audit, &e, err);
-    bh_arena_fini(&arena);
-    return rc;
-}
+/* ---- the end ---- */
 
 /* The job waits again, under a new lease. */
 static int write_again(struct bh_daemon *d, struct bh_life *run, uint64_t *ret_lease, struct bh_err *err)
@@ -219,9 +257,9 @@ static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_ca
                                      : run->after == BH_AFTER_NOTHING ? BH_AUDIT_QUARANTINE_CLEAR
                                                                       : BH_AUDIT_ALLOC_RELEASE;
     const int rc = bh_life_write(d, run, cause, event, why, err);
-    if (rc < 0 || run->after == BH_AFTER_NOTHING)
-        return rc;
-    return run->after == BH_AFTER_WAITS ? write_again(d, run, ret_next, err) : write_job_end(d, run, err);
+    if (rc == BH_OK && run->after == BH_AFTER_WAITS)
+        return write_again(d, run, ret_next, err);
+    return rc == BH_OK && ends(run) ? write_job_end(d, run, err) : rc;
 }
 
 /* The last step of a lease and its job's next, together. */
@@ -254,7 +292,7 @@ static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause c
         if (!run->known)
             bh_decide_take_up(d, run);
     } else {
-        if (run->after != BH_AFTER_NOTHING)
+        if (ends(run))
             bh_api_changed(d->api, BH_API_KIND_JOB, run->job, run->tenant, "ended");
         bh_life_forget(d, run);
     }

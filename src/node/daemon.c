@@ -6,11 +6,15 @@
 #include "launch/warden.h"
 #include "node/clear.h"
 #include "node/decide.h"
+#include "node/door.h"
+#include "node/drift.h"
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 #include "node/scrub.h"
+#include "node/upkeep.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -22,9 +26,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,10 +36,10 @@ enum {
     LOOK_TICKS = 5,
     LOOK_IDLE_TICKS = 60,
     ASKED_MS = 30000,
+    WHYS = 64, /* a tick */
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
-    LOCK_MS = 100,
-    BACKLOG = 1024
+    LOCK_MS = 100
 };
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
@@ -72,7 +74,7 @@ void bh_daemon_due(struct bh_daemon *d)
         (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
 }
 
-static void show_silicon(struct bh_daemon *d)
+void bh_daemon_show(struct bh_daemon *d)
 {
     struct bh_err err;
     if (bh_silicon_rows(&d->silicon, d->store, d->book.policy, &err) < 0)
@@ -89,7 +91,8 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
-    show_silicon(d);
+    bh_upkeep_policy(d);
+    bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
     if (rc < 0)
@@ -139,11 +142,15 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
     if (moved && !d->moved)
-        bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
+        bh_daemon_say(
+            d,
+            "this machine's GPUs have changed: restart bulkheadd to take them up (systemctl restart bulkheadd); "
+            "work goes on");
     d->moved = moved;
+    bh_health_looked(d);
     bh_mech_look(d);
     bh_meter_looked(d);
-    show_silicon(d);
+    bh_daemon_show(d);
     return 0;
 }
 
@@ -171,8 +178,14 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     static unsigned ticks;
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
+    d->whys_left = WHYS;
+    bh_worker_tick();
     bh_life_tick(d);
+    bh_decide_tick(d);
     bh_mech_tick(d);
+    bh_upkeep_tick(d);
+    bh_health_tick(d);
+    bh_sleep_tick(d);
     if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0) {
         look_again(d);
         bh_meter_look(d);
@@ -223,7 +236,8 @@ static int open_store(struct bh_daemon *d, struct bh_err *err)
     const struct bh_audit_options audit = {.key_path =
                                                bh_arena_printf(&arena, "%s/audit.key", d->opt.state_dir),
                                            .component = "bulkheadd",
-                                           .version = BH_VERSION};
+                                           .version = BH_VERSION,
+                                           .replace_lost_key = d->opt.replace_audit_key};
     const char *path = bh_arena_printf(&arena, "%s/bulkhead.db", d->opt.state_dir);
     int rc = BH_BUSY;
     /* Children of a daemon that was killed may have its lock for a moment longer. */
@@ -300,19 +314,49 @@ static int take_policy_file(struct bh_daemon *d, struct bh_err *err)
 
 static int listen_unix(const struct bh_daemon *d, int *ret_fd, struct bh_err *err)
 {
-    struct sockaddr_un at = {.sun_family = AF_UNIX};
-    const int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/api.sock", d->opt.run_dir);
-    if (n < 0 || (size_t)n >= sizeof(at.sun_path))
-        return bh_fail(err, BH_TOO_LARGE, "%s/api.sock is too long for a socket", d->opt.run_dir);
-    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    (void)unlink(at.sun_path); /* the store's lock says that no other daemon listens there */
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 || chmod(at.sun_path, 0666) < 0 ||
-        listen(fd, BACKLOG) < 0) {
-        if (fd >= 0)
-            close(fd);
-        return bh_fail(err, BH_SYSTEM, "%s: %s", at.sun_path, strerror(errno));
-    }
-    *ret_fd = fd;
+    struct bh_arena arena = {0};
+    const int rc = bh_door_unix(bh_arena_printf(&arena, "%s/api.sock", d->opt.run_dir), ret_fd, err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
+/* The certificate that was given, or one that is good for this host and where it listens. */
+static int read_certificate(struct bh_daemon *d, const struct bh_door_at *at, struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    char host[256] = "localhost";
+    const uint64_t now_ms = bh_daemon_now(d);
+    int rc;
+    if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
+        (void)snprintf(host, sizeof(host), "localhost");
+    if (d->opt.cert_path)
+        rc = bh_cert_load(d->opt.cert_path, d->opt.key_path, &d->cert, err);
+    else
+        rc = bh_cert_own(bh_arena_printf(&arena, "%s/https.pem", d->opt.state_dir), host,
+                         at->is_any ? NULL : at->address, now_ms, &d->cert, err);
+    bh_arena_fini(&arena);
+    if (rc == BH_OK && d->cert.until_ms < now_ms)
+        bh_daemon_say(d, "the certificate %s has run out: nobody who checks it will connect",
+                      d->opt.cert_path);
+    return rc;
+}
+
+static int listen_https(struct bh_daemon *d, struct bh_api_config *config, struct bh_err *err)
+{
+    struct bh_door_at at;
+    if (!d->opt.listen)
+        return BH_OK;
+    int rc = bh_door_parse(d->opt.listen, &at, err);
+    if (rc == BH_OK)
+        rc = read_certificate(d, &at, err);
+    if (rc == BH_OK)
+        rc = bh_door_tcp(&at, &config->tcp_fd, err);
+    if (rc < 0)
+        return rc;
+    config->cert_pem = d->cert.cert_pem;
+    config->key_pem = d->cert.key_pem;
+    bh_daemon_say(d, "HTTPS on https://%s%s%s:%u/, certificate SHA-256 %s%s", at.is_v6 ? "[" : "", at.address,
+                  at.is_v6 ? "]" : "", at.port, d->cert.print, d->cert.made ? " (made now)" : "");
     return BH_OK;
 }
 
@@ -327,6 +371,8 @@ static int start_api(struct bh_daemon *d, struct bh_err *err)
     bh_api_limits_init(&config.limits);
     bh_ops_init(d);
     int rc = listen_unix(d, &config.unix_fd, err);
+    if (rc == BH_OK)
+        rc = listen_https(d, &config, err);
     if (rc == BH_OK)
         rc = bh_api_start(&config, &d->api, err);
     if (rc < 0)
@@ -405,6 +451,8 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     d->view.started_ms = bh_daemon_now(d);
     rc = read_silicon(d, err);
     if (rc == BH_OK)
+        rc = bh_drift_driver(d, err);
+    if (rc == BH_OK)
         rc = bh_scrub_canary(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
@@ -420,8 +468,11 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
+        bh_drift_start(d);
         bh_life_take_up(d);
-        show_silicon(d);
+        bh_health_tick(d);
+        bh_health_checks(d);
+        bh_daemon_show(d);
         bh_meter_start(d);
     }
     return rc;
@@ -441,9 +492,13 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
     bh_life_free_all(d);
+    bh_health_fini(d);
+    bh_sleep_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
+    bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
     bh_meter_fini(&d->meter);

@@ -24,8 +24,11 @@
 #include "core/admit/admit.h"
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
+#include "node/cert.h"
+#include "node/health.h"
 #include "node/meter.h"
 #include "node/silicon.h"
+#include "node/sleep.h"
 #include "node/tier.h"
 #include "node/worker.h"
 #include "store/audit.h"
@@ -38,7 +41,10 @@ struct bh_daemon_options {
     const char *state_dir, *run_dir;
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
-    const char *cert_path, *key_path, *listen; /* HTTPS: all three or none; listen: ADDRESS:PORT */
+    const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    bool
+        replace_audit_key; /* the key of the audit log is lost: go on with a new one, and a mark in the log */
+    const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
 /* The policy in force, as the core has it. */
@@ -63,7 +69,8 @@ enum bh_after {
     BH_AFTER_WAITS,
     BH_AFTER_CANCELLED,
     BH_AFTER_FAILED,
-    BH_AFTER_NOTHING, /* that was settled before: its slices are looked at once more */
+    BH_AFTER_SETTLED, /* the job is over already: nobody is left, and what it had is being cleared */
+    BH_AFTER_NOTHING, /* that was settled long before: its slices are looked at once more */
     BH_AFTERS
 };
 
@@ -88,8 +95,12 @@ struct bh_life {
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
     char tenant[64];
-    char why[160];   /* it has to leave, or could not be set up */
-    uint64_t server; /* of MPS, that its work talks to; 0: none */
+    char why[160];     /* it has to leave, or could not be set up */
+    char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
+    uint64_t waits_ms; /* then; 0: never */
+    uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
+    char held[200];    /* ... the last time, and why */
+    uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
     int starting;            /* the descriptor of a keeper that starts; -1: none does */
@@ -112,15 +123,22 @@ struct bh_made_server {
     sd_event_source *source; /* its keeper's end */
 };
 
+/* Questions that a child works out, and answers that still hold (ponder.c). */
+struct bh_ponder;
+struct bh_ponder_kept;
+
 struct bh_daemon {
     struct bh_daemon_options opt;
     sd_event *loop;
     struct bh_store *store;
     struct bh_audit *audit;
     struct bh_api *api;
+    struct bh_cert cert; /* of HTTPS */
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
+    struct bh_node_health health;
+    struct bh_sleepers sleepers;
     struct bh_rule_book book;
     struct bh_sched *sched; /* NULL: no policy yet */
     struct bh_cgroups cgroups;
@@ -137,21 +155,30 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    BH_VEC(struct bh_ponder *) ponders;
+    struct bh_ponder_kept *pondered;
+    size_t pondered_next;
     sd_event_source *turn_source, *tick_source, *look_source;
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
+    uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    struct bh_api_check check; /* jobs that are set aside (decide.c) */
+    char check_words[320];
 };
 
 /* Milliseconds since 1970 that never fall. */
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);
+/* The rows of the GPUs anew, from what the driver said last and what the store says now. */
+void bh_daemon_show(struct bh_daemon *d);
 /* The policy that the store has now: read, and the scheduler made anew. */
 int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
 /* All of it, up to where requests are served; and the serving, until a signal. */

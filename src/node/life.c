@@ -90,11 +90,9 @@ void bh_life_free_all(struct bh_daemon *d)
 
 /* ---- writing ---- */
 
-static const char *const afters[] = {[BH_AFTER_ENDS] = "ends",
-                                     [BH_AFTER_WAITS] = "waits",
-                                     [BH_AFTER_CANCELLED] = "cancelled",
-                                     [BH_AFTER_FAILED] = "failed",
-                                     [BH_AFTER_NOTHING] = "nothing"};
+static const char *const afters[] = {
+    [BH_AFTER_ENDS] = "ends",     [BH_AFTER_WAITS] = "waits",     [BH_AFTER_CANCELLED] = "cancelled",
+    [BH_AFTER_FAILED] = "failed", [BH_AFTER_SETTLED] = "settled", [BH_AFTER_NOTHING] = "nothing"};
 
 int bh_life_begin(struct bh_daemon *d, struct bh_err *err)
 {
@@ -326,6 +324,8 @@ static void set_up(struct bh_daemon *d, struct bh_life *run)
     }
     if (rc == BH_OK)
         rc = bh_worker_start(bh_mech_work, &step, &run->worker, &err);
+    if (rc == BH_OK)
+        bh_worker_name(&run->worker, "L%llu is being set up", (unsigned long long)run->lease);
     if (rc == BH_OK && sd_event_add_io(d->loop, &run->source, run->worker.fd, EPOLLIN, on_made, run) < 0) {
         bh_worker_kill(&run->worker);
         rc = bh_fail(&err, BH_SYSTEM, "the loop takes no more");

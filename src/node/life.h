@@ -5,9 +5,9 @@
  *   admitted    waits for the scheduler
  *   preparing   slices are its own; the keeper's spec is written, the keeper started
  *   active      the keeper keeps; its end is waited for
- *   draining    the keeper was told to stop, or is gone; the cgroup is emptied by a worker
+ *   draining    the keeper was told to stop, or is gone; the cgroup is emptied by a worker; then the job ends, if it does
  *   scrubbing   each slice is proved clean by a worker, or taken out of service
- *   over        the job ends, or waits again under a new lease
+ *   over        its place is somebody else's to have; a job that comes back waits again under a new lease
  */
 #ifndef BH_NODE_LIFE_H
 #define BH_NODE_LIFE_H

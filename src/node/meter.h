@@ -82,6 +82,6 @@ void bh_node_metrics(void *self, struct bh_metrics *ret);
 int bh_node_metrics_cards(struct bh_daemon *d, const bh_store_slices *slices, struct bh_metrics *ret,
                           struct bh_err *err) BH_MUST_USE;
 /* What of a card a slice is, in thousandths. */
-uint32_t bh_node_slice_milli(const struct bh_store_slice *s, uint32_t card_mib);
+uint32_t bh_node_slice_milli(const bh_store_slices *all, const struct bh_store_slice *s);
 
 #endif

@@ -108,10 +108,8 @@ static void gather_slices(struct gathering *g)
         const struct bh_life *run = s->lease ? bh_life_of_lease(g->d, s->lease) : NULL;
         if (!run || (s->state != BH_SLICE_OWNED && s->state != BH_SLICE_DIRTY))
             continue;
-        const struct bh_gpu_device *dev = bh_silicon_device(&g->d->silicon, s->name.gpu);
-        const uint32_t card_mib = dev && !dev->total_bytes.why ? (uint32_t)(dev->total_bytes.v / BH_MIB) : 0;
         struct now *t = tenant_of(g, run->tenant);
-        t->milli += bh_node_slice_milli(s, card_mib);
+        t->milli += bh_node_slice_milli(&g->slices, s);
         t->mib += s->mib;
     }
     for (size_t i = 0; i < g->d->meter.memory.n; i++) {
@@ -146,6 +144,28 @@ static void put_quota(struct gathering *g, const struct now *t)
                        (int64_t)bh_queue_stranded(bh_queue_get(queues, queue), BH_RES_GPU), label);
 }
 
+static const char *reason_of(size_t wait)
+{
+    return wait < BH_WAITS ? bh_wait_names[wait] : "unknown";
+}
+
+/* Several reasons go by one word, and are one row. */
+static void put_waiting(struct gathering *g, const struct now *t)
+{
+    for (size_t i = 0; i <= BH_WAITS; i++) {
+        uint64_t n = 0;
+        size_t first = i;
+        for (size_t k = 0; k <= BH_WAITS; k++)
+            if (bh_str_eq(reason_of(k), reason_of(i))) {
+                n += t->waiting[k];
+                first = k < first ? k : first;
+            }
+        if (n && first == i)
+            bh_metrics_add(g->out, BH_METRIC_T_WAITING, t->name, (int64_t)n,
+                           BH_LABELS(t->name, reason_of(i)));
+    }
+}
+
 static void put_tenant(struct gathering *g, const struct now *t)
 {
     static const char *const kinds[BH_REFUSALS] = {
@@ -158,10 +178,7 @@ static void put_tenant(struct gathering *g, const struct now *t)
         bh_metrics_add(g->out, BH_METRIC_T_MEMORY_USED, t->name, (int64_t)t->used_bytes, label);
     bh_metrics_add(g->out, BH_METRIC_T_LEASES, t->name, (int64_t)t->leases, label);
     bh_metrics_add(g->out, BH_METRIC_T_RUNNING, t->name, (int64_t)t->running, label);
-    for (size_t i = 0; i <= BH_WAITS; i++)
-        if (t->waiting[i])
-            bh_metrics_add(g->out, BH_METRIC_T_WAITING, t->name, (int64_t)t->waiting[i],
-                           BH_LABELS(t->name, i < BH_WAITS ? bh_wait_names[i] : "unknown"));
+    put_waiting(g, t);
     bh_metrics_add(g->out, BH_METRIC_T_OLDEST, t->name, (int64_t)t->oldest_ms, label);
     bh_metrics_add_spread(g->out, BH_METRIC_T_WAIT, t->name, &kept->wait, label);
     bh_metrics_add(g->out, BH_METRIC_T_PREEMPTIONS, t->name, (int64_t)kept->preemptions, label);

@@ -12,13 +12,18 @@
 
 #include <stdio.h>
 
-uint32_t bh_node_slice_milli(const struct bh_store_slice *s, uint32_t card_mib)
+/* A share of an instance is written down as a part of the instance. */
+uint32_t bh_node_slice_milli(const bh_store_slices *all, const struct bh_store_slice *s)
 {
-    if (s->name.kind != BH_SLICE_MIG)
+    if (s->name.kind != BH_SLICE_SHARE || !*s->name.base)
         return s->milli;
-    /* An instance is that part of the card that its memory is. */
-    const uint64_t milli = card_mib ? (uint64_t)s->mib * 1000 / card_mib : 0;
-    return milli > 1000 ? 1000 : (uint32_t)milli;
+    for (size_t i = 0; i < all->n; i++) {
+        const struct bh_slice_name *name = &all->at[i].name;
+        if (name->kind == BH_SLICE_MIG && bh_str_eq(name->gpu, s->name.gpu) &&
+            bh_str_eq(name->key, s->name.base))
+            return s->milli * all->at[i].milli / 1000;
+    }
+    return s->milli;
 }
 
 /* What is known of one card. */
@@ -83,10 +88,11 @@ static void find_cards(struct cards *c)
 
 /* ---- slices ---- */
 
-static void count_slice(struct cards *c, struct card *card, const struct bh_store_slice *s)
+static void count_slice(struct cards *c, struct card *card, const bh_store_slices *all,
+                        const struct bh_store_slice *s)
 {
     const struct bh_life *run = s->lease ? bh_life_of_lease(c->d, s->lease) : NULL;
-    const uint32_t milli = bh_node_slice_milli(s, card->row ? card->row->memory_mib : 0);
+    const uint32_t milli = bh_node_slice_milli(all, s);
     if (s->state == BH_SLICE_FREE)
         return;
     card->used_milli += milli;
@@ -120,7 +126,7 @@ static void put_slices(struct cards *c, const bh_store_slices *slices)
         struct card *card = card_of(c, slices->at[i].name.gpu);
         n[slices->at[i].name.kind][slices->at[i].state]++;
         if (card)
-            count_slice(c, card, &slices->at[i]);
+            count_slice(c, card, slices, &slices->at[i]);
     }
     for (unsigned k = 0; k < BH_SLICE_KINDS; k++)
         for (unsigned s = 0; s < BH_SLICE_STATES; s++)

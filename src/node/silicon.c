@@ -68,7 +68,10 @@ int bh_silicon_look(struct bh_silicon *s, struct bh_err *err)
             return bh_fail(err, BH_SYSTEM, "no memory to share with the process that reads the GPUs");
         s->board = at;
     }
-    return bh_worker_start(look_work, &s->board, &s->worker, err);
+    const int rc = bh_worker_start(look_work, &s->board, &s->worker, err);
+    if (rc == BH_OK)
+        bh_worker_name(&s->worker, "the look at the GPUs");
+    return rc;
 }
 
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err)
@@ -148,7 +151,8 @@ int bh_silicon_record(const struct bh_silicon *s, struct bh_store *store, uint64
         if (!d->alive || !d->uuid)
             continue;
         const int rc = bh_store_card_put(store, &card, err);
-        if (rc < 0)
+        if (rc < 0 &&
+            rc != BH_CONFLICT) /* less memory than was given away: drift.c keeps it from the next one */
             return rc;
     }
     return BH_OK;
@@ -193,10 +197,24 @@ static void state_of(struct bh_api_gpu *row, const struct bh_gpu_device *d, cons
         row->state = "cordoned";
         row->reason = card->cordon_why;
     }
+    if (card && card->health != BH_CARD_OK) {
+        row->state =
+            card->health == BH_CARD_BAD || bh_str_eq(row->state, "quarantined") ? "quarantined" : "cordoned";
+        row->reason = card->health_why;
+    }
     if (!d->alive) {
         row->state = "lost";
-        row->reason = d->trouble;
+        row->reason = card && card->health == BH_CARD_BAD ? card->health_why : d->trouble;
     }
+}
+
+/* What was written down about it stands before what the driver says now: it is why nobody gets it. */
+static const char *health_of(struct bh_arena *a, const struct bh_gpu_device *d,
+                             const struct bh_store_card *card)
+{
+    if (card && card->health != BH_CARD_OK)
+        return bh_arena_printf(a, "%s: %s", bh_card_health_str(card->health), card->health_why);
+    return bh_gpu_trouble(a, d);
 }
 
 static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh_policy *policy,
@@ -219,8 +237,13 @@ static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh
                                .model = d->model ? d->model->name : d->name,
                                .pci = d->pci,
                                .pool = pool_of(policy, ref.gpu),
-                               .health = d->trouble ? d->trouble : bh_gpu_trouble(&s->arena, d),
+                               .health = health_of(&s->arena, d, card),
+                               .fabric = d->domain,
+                               .numa = d->numa < 0 ? UINT64_MAX : (uint64_t)d->numa,
                                .layout = layout_of(&s->arena, d, &slices),
+                               .vbios = d->vbios,
+                               .gsp = d->gsp,
+                               .inforom = d->inforom,
                                .memory_mib = mib_of(d->total_bytes),
                                .used_mib = d->used_bytes.why ? UINT64_MAX : d->used_bytes.v >> MIB_SHIFT,
                                .util_percent = value_of(d->util_percent),

@@ -40,6 +40,13 @@ static const char *const questions[] = {
     " WHERE state = 'quarantined' AND why = ''",
     "SELECT 'card ' || uuid || ' has no slice for all of it' FROM cards WHERE NOT EXISTS"
     " (SELECT 1 FROM slices s WHERE s.gpu = uuid AND s.kind = 'whole')",
+    /* counts */
+    "SELECT 'jobs of ' || tenant || ' that are ' || state || ': ' || sum(n) || ' too many are counted' FROM"
+    " (SELECT tenant, state, n FROM job_counts UNION ALL SELECT tenant, state, -1 FROM jobs)"
+    " GROUP BY tenant, state HAVING sum(n) <> 0",
+    "SELECT 'leases of ' || tenant || ' that are ' || state || ': ' || sum(n) || ' too many are counted' FROM"
+    " (SELECT tenant, state, n FROM lease_counts UNION ALL SELECT tenant, state, -1 FROM leases)"
+    " GROUP BY tenant, state HAVING sum(n) <> 0",
     /* proofs */
     "SELECT 'lease L' || g.lease || ' handed on ' || g.kind || ' ' || g.key || ' of ' || g.gpu"
     " || ' by a verdict that is ' || coalesce(v.verdict, 'not there') FROM grants g"
@@ -64,7 +71,9 @@ static const char *const questions[] = {
     "SELECT 'usage ' || u.id || ' is not what lease L' || u.lease || ' was given' FROM usage u"
     " JOIN leases l ON l.id = u.lease JOIN grants g ON g.id = u.grant_id"
     " WHERE g.lease <> u.lease OR u.tenant <> l.tenant OR u.mechanism <> l.mechanism OR g.gpu <> u.gpu"
-    " OR g.kind <> u.kind OR g.key <> u.key OR (u.to_ms IS NULL AND (u.milli <> g.milli OR u.mib <> g.mib))",
+    " OR g.kind <> u.kind OR g.key <> u.key OR (u.to_ms IS NULL AND (u.mib <> g.mib"
+    " OR u.milli <> iif(g.base = '', g.milli, g.milli * (SELECT b.milli FROM slices b"
+    " WHERE b.gpu = g.gpu AND b.kind = 'mig' AND b.key = g.base) / 1000)))",
     /* leases and jobs */
     "SELECT 'job J' || job || ' has ' || count(*) || ' leases at once' FROM leases"
     " WHERE state NOT IN ('refused', 'scrubbing', 'released', 'quarantined') GROUP BY job HAVING count(*) > 1",

@@ -19,6 +19,8 @@ static const struct {
     {"UPDATE slices SET lease = 2 WHERE lease = 1", "is not what lease L2 was given"},
     {"UPDATE slices SET state = 'quarantined' WHERE lease = 1", "without a reason"},
     {"DELETE FROM slices WHERE kind = 'whole' AND gpu = 'GPU-bbbb'", "has no slice for all of it"},
+    {"UPDATE job_counts SET n = n + 2", "2 too many are counted"},
+    {"UPDATE lease_counts SET n = 0 WHERE state = 'active'", "too many are counted"},
     {"UPDATE scrubs SET verdict = 'found'", "by a verdict that is found"},
     {"UPDATE grants SET proved = 1 WHERE lease = 2", "one verdict frees 2"},
     {"DELETE FROM slices WHERE lease = 2", "names it no more and was never proved clean"},
@@ -65,7 +67,7 @@ TEST(every_planted_fault_is_found)
 {
     struct fix f;
     fix_init(&f);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_B, "3g@0", 40000, "", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_B, "3g@0", 1000, 40000, "", 1, &f.err), 0);
     CHECK_EQ(fix_active(&f, "red", whole(GPU_A), 0, 0), 1);
     const uint64_t second = fix_lease(&f, "red");
     CHECK_EQ(fix_active(&f, "blue", instance(GPU_B, "3g@0"), 0, 0), 3);

@@ -162,8 +162,8 @@ TEST(instances_and_shares_keep_out_of_each_others_way)
 {
     struct fix f;
     fix_init(&f);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g@0", 40000, "MIG-1", 1, &f.err), 0);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g@4", 40000, "MIG-2", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g@0", 1000, 40000, "MIG-1", 1, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g@4", 1000, 40000, "MIG-2", 1, &f.err), 0);
     /* a share of an instance: the instance itself is nobody's then, the other one is */
     CHECK(fix_active(&f, "red", share_of(GPU_A, "", "3g@0"), 600, 30000));
     CHECK_EQ(fix_active(&f, "green", instance(GPU_A, "3g@0"), 0, 0), 0);

@@ -70,15 +70,15 @@ int bh_state_col_name(struct bh_sql *q, int at, struct bh_arena *arena, struct b
 
 /* ---- instances ---- */
 
-int bh_store_slice_add(struct bh_store *s, const char *gpu, const char *key, uint32_t mib, const char *device,
-                       uint64_t at_ms, struct bh_err *err)
+int bh_store_slice_add(struct bh_store *s, const char *gpu, const char *key, uint32_t milli, uint32_t mib,
+                       const char *device, uint64_t at_ms, struct bh_err *err)
 {
     const struct bh_slice_name name = {gpu, BH_SLICE_MIG, key, ""};
     struct bh_slice_text t;
     struct bh_sql q;
     int rc = bh_sql_get(s,
                         "INSERT INTO slices(gpu, kind, key, base, milli, mib, device, state, since_ms)"
-                        " VALUES (?1, ?2, ?3, ?4, 1000, ?5, ?6, 'free', ?7)",
+                        " VALUES (?1, ?2, ?3, ?4, ?8, ?5, ?6, 'free', ?7)",
                         &q, err);
     if (rc < 0)
         return rc;
@@ -86,6 +86,7 @@ int bh_store_slice_add(struct bh_store *s, const char *gpu, const char *key, uin
     bh_sql_uint(&q, 5, mib);
     bh_sql_text(&q, 6, bh_text_or_none(device));
     bh_sql_uint(&q, 7, at_ms);
+    bh_sql_uint(&q, 8, milli);
     rc = bh_sql_run(&q, NULL, err);
     return rc < 0 ? bh_wrap(err, rc, "%s", bh_slice_format(&name, &t)) : 0;
 }
@@ -259,8 +260,9 @@ int bh_slice_grant(struct bh_store *s, const struct bh_slice_name *name, uint64_
     return 0;
 }
 
-#define SLICE_COLUMNS \
-    "SELECT id, gpu, kind, key, base, milli, mib, device, state, owner, lease, since_ms, why FROM slices"
+#define SLICE_COLUMNS                                                                          \
+    "SELECT id, gpu, kind, key, base, milli, mib, device, state, owner, lease, since_ms, why," \
+    " (SELECT tenant FROM leases l WHERE l.id = slices.lease) FROM slices"
 
 static int read_slice(struct bh_sql *q, struct bh_arena *arena, struct bh_store_slice *ret,
                       struct bh_err *err)
@@ -282,7 +284,8 @@ static int read_slice(struct bh_sql *q, struct bh_arena *arena, struct bh_store_
                                    .owner = bh_sql_col_uint(q, 9),
                                    .lease = bh_sql_col_uint(q, 10),
                                    .since_ms = bh_sql_col_uint(q, 11),
-                                   .why = bh_sql_col_text(q, 12, arena)};
+                                   .why = bh_sql_col_text(q, 12, arena),
+                                   .tenant = bh_sql_col_text(q, 13, arena)};
     return 0;
 }
 

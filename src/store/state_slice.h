@@ -40,10 +40,11 @@ struct bh_store_slice {
     uint32_t milli, mib;
     const char *device; /* the driver's name of an instance; "": not known */
     enum bh_slice_state state;
-    uint64_t owner;    /* the lease that has it; 0: nobody */
-    uint64_t lease;    /* that has it or left it so; 0: none */
-    uint64_t since_ms; /* in this state */
-    const char *why;   /* it is quarantined */
+    uint64_t owner;     /* the lease that has it; 0: nobody */
+    uint64_t lease;     /* that has it or left it so; 0: none */
+    const char *tenant; /* of that lease; "": none */
+    uint64_t since_ms;  /* in this state */
+    const char *why;    /* it is quarantined */
 };
 typedef BH_VEC(struct bh_store_slice) bh_store_slices;
 
@@ -80,9 +81,9 @@ int bh_store_cards_list(struct bh_store *s, struct bh_arena *arena, bh_store_car
 
 /* ---- slices ---- */
 
-/* An instance of MIG that was cut, free. */
-int bh_store_slice_add(struct bh_store *s, const char *gpu, const char *key, uint32_t mib, const char *device,
-                       uint64_t at_ms, struct bh_err *err) BH_MUST_USE;
+/* An instance of MIG that was cut, free; milli: thousandths of its card. */
+int bh_store_slice_add(struct bh_store *s, const char *gpu, const char *key, uint32_t milli, uint32_t mib,
+                       const char *device, uint64_t at_ms, struct bh_err *err) BH_MUST_USE;
 /* One that is cut no more: BH_CONFLICT unless it is free and nobody shares it. */
 int bh_store_slice_remove(struct bh_store *s, const char *gpu, const char *key,
                           struct bh_err *err) BH_MUST_USE;

@@ -8,11 +8,11 @@ TEST(instances_come_and_go_while_they_are_free)
     bh_store_slices all = {0};
     const struct bh_slice_name name = instance(GPU_A, "1g@0");
     fix_init(&f);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "1g@0", 9000, "MIG-7", 5, &f.err), 0);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "1g@0", 9000, "MIG-7", 5, &f.err), BH_CONFLICT);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "1g@0", 1000, 9000, "MIG-7", 5, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "1g@0", 1000, 9000, "MIG-7", 5, &f.err), BH_CONFLICT);
     CHECK(strstr(f.err.msg, "instance '1g@0' of 'GPU-aaaa'"));
-    CHECK_EQ(bh_store_slice_add(f.s, "GPU-x", "1g@0", 9000, "", 5, &f.err), BH_CONFLICT);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "", 9000, "", 5, &f.err), BH_INVALID);
+    CHECK_EQ(bh_store_slice_add(f.s, "GPU-x", "1g@0", 1000, 9000, "", 5, &f.err), BH_CONFLICT);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "", 1000, 9000, "", 5, &f.err), BH_INVALID);
     CHECK_EQ(bh_store_slice_get(f.s, &f.arena, &name, &got, &f.err), 0);
     CHECK_EQ(got.state, BH_SLICE_FREE);
     CHECK_EQ(got.milli, 1000);

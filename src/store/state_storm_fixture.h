@@ -36,7 +36,8 @@ static inline int storm_found(struct storm *t)
     }
     /* the last card is cut */
     for (size_t i = 0; i < BH_COUNT_OF(storm_keys) && rc == 0; i++)
-        rc = bh_store_slice_add(t->s, storm_cards[STORM_CARDS - 1], storm_keys[i], 2000, "", 1, &t->err);
+        rc =
+            bh_store_slice_add(t->s, storm_cards[STORM_CARDS - 1], storm_keys[i], 1000, 2000, "", 1, &t->err);
     return rc;
 }
 
@@ -159,8 +160,8 @@ static inline int storm_sundry(struct storm *t)
         return bh_store_slice_remove(t->s, storm_cards[STORM_CARDS - 1], storm_keys[bh_choose(&t->c, 3)],
                                      &t->err);
     case 7:
-        return bh_store_slice_add(t->s, storm_cards[STORM_CARDS - 1], storm_keys[bh_choose(&t->c, 3)], 2000,
-                                  "", t->at_ms, &t->err);
+        return bh_store_slice_add(t->s, storm_cards[STORM_CARDS - 1], storm_keys[bh_choose(&t->c, 3)], 1000,
+                                  2000, "", t->at_ms, &t->err);
     default:
         return bh_store_card_cordon(t->s, storm_cards[bh_choose(&t->c, STORM_CARDS)], t->at_ms, "op", "hot",
                                     &t->err);
@@ -181,6 +182,15 @@ static inline int storm_command(struct storm *t)
     if (l.state == BH_LEASE_ADMITTED || (l.state == BH_LEASE_SUSPENDED && what < 8))
         return storm_grant(t, &l);
     return what < 9 ? storm_step(t, &l) : storm_slices(t, &l);
+}
+
+/* Looked at and not computed from the books of usage: thousandths of cards that tenants pay for at this moment. */
+static inline uint64_t storm_given(struct bh_store *s)
+{
+    return (uint64_t)number(s,
+                            "SELECT coalesce(sum(s.milli), 0) FROM slices s JOIN leases l ON l.id = s.lease"
+                            " JOIN lease_states t ON t.word = l.state"
+                            " WHERE t.charged AND s.state IN ('owned', 'dirty')");
 }
 
 /* Everything in the store, as one number. */

@@ -2,7 +2,6 @@
 #include "store/state_fixture.h"
 #include "store/state_totals.h"
 
-
 /* Sums as somebody keeps them who reads only the tail. */
 struct sums {
     struct bh_store_tail tail;
@@ -108,7 +107,7 @@ TEST(evictions_and_instances)
     struct sums s = {0};
     bh_store_usings open = {0};
     fix_init(&f);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g.40gb@0", 40000, "", f.now, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "3g.40gb@0", 428, 40000, "", f.now, &f.err), 0);
     const uint64_t id = fix_active(&f, "red", instance(GPU_A, "3g.40gb@0"), 0, 0);
     f.now += 1000;
     CHECK_EQ(bh_store_usage_open(f.s, &f.arena, f.now, &open, &f.err), 0);

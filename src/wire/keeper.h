@@ -38,7 +38,11 @@ enum {
 
 /* ---- the spec ---- */
 
-enum bh_keeper_tier { BH_KEEPER_PROCESS, BH_KEEPER_CONTAINER };
+enum bh_keeper_tier {
+    BH_KEEPER_PROCESS,
+    BH_KEEPER_CONTAINER,
+    BH_KEEPER_EXTERNAL, /* a container that somebody else's engine starts, with the lease's CDI file (host/cdi.h) */
+};
 
 /* A character device that a lease may use, for reading and writing; minor UINT32_MAX: all of that major. */
 struct bh_keeper_device {
@@ -86,6 +90,7 @@ struct bh_keeper_spec {
     const char *bundle;         /* absolute */
     const char *container;      /* its name for the runtime */
     const char *listener;       /* the socket of its seccomp profile (`listenerPath`); NULL with gate false */
+    /* Tier external: listener and limits, and nothing else of both; the gate holds it. */
 };
 
 /* Into `out` (init with max BH_KEEPER_SPEC_MAX). BH_INVALID: what the reader would refuse, or text that is not UTF-8 and so

@@ -47,7 +47,9 @@ TABLE = {
     ('GET', '/v1/tenants'): [('/v1/tenants', None, READ, 200)],
     ('GET', '/v1/tenants/{name}'): [('/v1/tenants/a', None, READ_A, 200), ('/v1/tenants/b', None, READ_B, 200)],
     ('GET', '/v1/quota'): [('/v1/quota', None, READ, 200)],
-    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200)],
+    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200),
+                           ('/v1/usage?by=user', None, READ, 200), ('/v1/usage?by=gpu', None, READ, 200)],
+    ('GET', '/v1/usage/records'): [('/v1/usage/records', None, READ, 200), ('/v1/usage/records?tenant=b', None, READ, 200)],
     ('GET', '/v1/gpus'): [('/v1/gpus', None, READ, 200)],
     ('GET', '/v1/gpus/{id}'): [('/v1/gpus/0', None, READ_A, 200), ('/v1/gpus/1', None, READ_B, 200),
                                ('/v1/gpus/2', None, READ, 200)],
@@ -73,6 +75,7 @@ TABLE = {
     ('GET', '/v1/audit'): [('/v1/audit', None, AUDIT, 200)],
     ('GET', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, outcome(ok=('root', 'operator', 'auditor')), 200)],
     ('POST', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, OPERATOR, 200)],
+    ('POST', '/v1/audit/rotate'): [('/v1/audit/rotate', FAIL, OPERATOR, 409)],
     ('GET', '/v1/tokens'): [('/v1/tokens', None, READ, 200)],
     ('POST', '/v1/tokens'): [('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}, OPERATOR, 201)],
     ('DELETE', '/v1/tokens/{id}'): [('/v1/tokens/T1', None, outcome(
@@ -81,7 +84,7 @@ TABLE = {
 }
 
 # What only a neighbour has: its name, jobs, leases, users, its own card.
-MARKS_OF_B = re.compile(r'"b"|\bJ[246]\b|\bL[24]\b|"2009"|GPU-1111|hello of L[24]')
+MARKS_OF_B = re.compile(r'"b"|\bJ[246]\b|\bL[24]\b(?! cache)|"2009"|GPU-1111|hello of L[24]')
 MARKS_OF_A = re.compile(r'"a"|\bJ[135]\b|\bL[13]\b|"200[12]"|GPU-0000|hello of L[13]|cc-a')
 
 
@@ -173,6 +176,26 @@ def test_neighbours_are_others():
         usage = t.get('/v1/usage', who='tenant-user').json
         same({r['tenant'] for r in usage['usage']}, {'a'})
         assert usage['others']['leases'] == 2, usage
+        # What one neighbour alone had is nobody's to know.
+        usage = t.get('/v1/usage?tenant=b', who='tenant-user').json
+        same((usage['usage'], usage['others']['milli_ms'], usage['others']['leases']), ([], 0, 0))
+        usage = t.get('/v1/usage?by=gpu', who='tenant-user').json
+        same(([r['gpu'][:8] for r in usage['usage']], usage['cards']), (['GPU-0000', 'GPU-2222'], []))
+        usage = t.get('/v1/usage?by=gpu', who='auditor').json
+        same(([c['index'] for c in usage['cards']], {r['cost_center'] for r in usage['usage']}), ([0, 1, 2], {'cc-a', None}))
+
+
+def test_records_of_usage_come_in_pages():
+    with door() as t:
+        whole = t.get('/v1/usage/records', who='root').json
+        same([r['lease'] for r in whole['records']], ['L1', 'L2', 'L3', 'L4'])
+        pages, after = [], 0
+        while after is not None:
+            page = t.get(f'/v1/usage/records?limit=1&after={after}', who='tenant-user').json
+            pages += [(r['lease'], r['job'], r['user'], r['milli'], r['to_ms'], r['lost']) for r in page['records']]
+            after = page['next']
+        same(pages, [('L1', 'J1', '2002', 1000, None, False), ('L3', 'J5', '2001', 500, None, False)])
+        same(t.get('/v1/usage/records?tenant=b', who='tenant-user').json['records'], [])
 
 
 def test_why_names_no_neighbour():
@@ -226,6 +249,50 @@ def test_pages():
         same(seen, ['J1', 'J3', 'J5'])
         same([j['id'] for j in t.get('/v1/jobs?newest=true&limit=1').json['jobs']], ['J6'])
         same([j['id'] for j in t.get('/v1/jobs?state=waiting').json['jobs']], ['J3', 'J4'])
+        leases = t.get('/v1/leases?limit=1', who='tenant-user').json
+        same(([x['id'] for x in leases['leases']], leases['next']), (['L1'], 'L1'))
+        leases = t.get('/v1/leases?limit=1&after=L1', who='tenant-user').json
+        same(([x['id'] for x in leases['leases']], leases['next']), (['L3'], None))
+
+
+def test_live_jobs():
+    with door() as t:
+        t.order('end 1')
+        until_ended(t, 'J1')
+        same([j['id'] for j in t.get('/v1/jobs?live=true').json['jobs']], ['J2', 'J3', 'J4', 'J5', 'J6'])
+        mine = t.get('/v1/jobs?live=true', who='tenant-user').json
+        same(([j['id'] for j in mine['jobs']], mine['others']), (['J3', 'J5'], 3))
+        same([j['id'] for j in t.get('/v1/jobs?live=true&state=waiting').json['jobs']], ['J3', 'J4'])
+        same(t.get('/v1/jobs?live=true&state=ended').status, 400)
+        same(len(t.get('/v1/jobs?live=false').json['jobs']), 6)
+
+
+def until_ended(t, job):
+    while t.get(f'/v1/jobs/{job}').json['job']['state'] != 'ended':
+        pass
+
+
+def test_what_a_lease_has_and_leaves_shared():
+    with door() as t:
+        whole, shared = (t.get(f'/v1/leases/{x}').json for x in ('L1', 'L3'))
+        same([(d['lease']['gpus'], d['lease']['milli'], d['lease']['memory_mib']) for d in (whole, shared)],
+             [(['GPU-00000000-0000-0000-0000-000000000000'], 1000, 81920),
+              (['GPU-22222222-2222-2222-2222-222222222222'], 500, 40960)])
+        for detail in (whole, shared):
+            has(detail['stays_shared'], 'host kernel')
+        same(t.get('/v1/leases').json['leases'][0], whole['lease'])
+        same(t.get('/v1/jobs/J1').json['leases'][0], whole['lease'])
+        (pool,) = t.get('/v1/tenants/a').json['pools']
+        has(pool['stays_shared'], 'memory capacity')
+        gpus = t.get('/v1/gpus').json['gpus']
+        same([(g['numa'], g['fabric'], g['health']) for g in gpus], [(None, None, None), (0, 'nvl-0', None), (1, 'nvl-0', None)])
+
+
+def test_why_jobs_wait_in_lists():
+    with door() as t:
+        jobs = {j['id']: j for j in t.get('/v1/jobs').json['jobs']}
+        same((jobs['J3']['why'], t.get('/v1/jobs/J3').json['job']['why']), ('1 come before it', '1 come before it'))
+        assert jobs['J1']['why'] != '1 come before it', jobs['J1']
 
 
 def test_commands():

@@ -162,6 +162,8 @@ static void fill_view(struct testd *t)
                                          .pool = "shared",
                                          .state = "ok",
                                          .layout = "whole",
+                                         .fabric = i ? "nvl-0" : NULL,
+                                         .numa = i ? i - 1 : UINT64_MAX,
                                          .memory_mib = 81920,
                                          .used_mib = 4242,
                                          .util_percent = 77,

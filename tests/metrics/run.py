@@ -261,8 +261,8 @@ def test_numbers_are_the_books():
         n.submit('chat', 'sleep', '600')
         n.submit('chat', 'sleep', '600')
         late = n.submit('chat', 'sleep', '600')  # over its quota
-        until(lambda: value(scrape(n), 'bulkhead_tenant_waiting_jobs', tenant='chat', reason='over quota') == 1
-              if any(k[0] == 'bulkhead_tenant_waiting_jobs' for k in scrape(n)) else False, 30)
+        until(lambda: total(scrape(n), 'bulkhead_tenant_waiting_jobs', tenant='chat', reason='over quota') == 1, 60,
+              lambda: [k for k in scrape(n).items() if 'jobs' in k[0][0] or k[0][0] == 'bulkhead_slices'])
         found = scrape(n)
         same(value(found, 'bulkhead_build_info', simulated='true'), 1)
         same((value(found, 'bulkhead_node_gpus'), value(found, 'bulkhead_tenant_quota_gpus', tenant='chat')), (8, 2))

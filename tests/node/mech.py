@@ -289,7 +289,11 @@ def test_instances_are_cut_kept_and_cut_anew():
         assert text.startswith('MIG-'), text
         lease = n.wait_lease(n.leases_of(a)[0], 'released')
         same((lease['lease']['mechanism'], lease['lease']['stack']), ('mig', 'mig 3g.40gb'))
-        same(lease['slices'][0]['kind'], 'mig')
+        # Three of seven compute slices, in what it has, in what its tenant uses and in what it pays for.
+        same((lease['slices'][0]['kind'], lease['lease']['milli']), ('mig', 428))
+        [use] = n.get('/v1/usage').json['usage']
+        at = {s['to']: s['at_ms'] for s in lease['history']}
+        same((use['mechanism'], use['milli_ms']), ('mig', 428 * (at['scrubbing'] - at['active'])))
         [scrub] = lease['scrubs']
         same(scrub['verdict'], 'clean')
         assert 30 * GIB < scrub['total_bytes'] < 45 * GIB and scrub['probed_bytes'] > scrub['total_bytes'] * 0.9, scrub
@@ -305,6 +309,7 @@ def test_instances_are_cut_kept_and_cut_anew():
         same(len(layout(n)), 2)
         held = sorted(rows(n).values())
         same(held, ['owned', 'owned'])
+        same([q['used_milli'] for q in n.get('/v1/quota').json['quotas']], [428, 428])
         n.sound()
         # Nobody's is cut anew while somebody is in it: the large one waits.
         large = n.submit('acme', *shows, profile='7g.80gb', env=quiet)
@@ -347,7 +352,7 @@ def test_instances_after_a_reboot():
 def test_an_instance_that_cannot_be_cut():
     """The job ends with the driver's words; what cannot be proved clean is nobody's."""
     with node('mig', mig_policy()) as n:
-        n.broken('gpu', '0', 'lost')
+        n.broken('library', 'fail', '23', 'in', 'nvmlDeviceCreateGpuInstanceWithPlacement')
         job = n.wait(n.submit('acme', 'true', profile='3g.40gb'))
         same(job['end'], 'failed', n.log())
         n.quiet()

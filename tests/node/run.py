@@ -46,6 +46,17 @@ def test_scene():
         same(n.get(f'/v1/jobs/{good}/logs?stream=err').body, b'to err\n')
         same(n.get(f'/v1/jobs/{share}/logs').body, f'{NOBODY}\nlab\n'.encode())
         lease = n.wait_lease(n.leases_of(good)[0], 'released')
+        # The job is over when nobody is left, not when its card was proved clean.
+        at = {s['to']: s['at_ms'] for s in lease['history']}
+        same(n.job(good)['job']['state_ms'], at['scrubbing'])
+        assert at['scrubbing'] < at['released'], at
+        same(n.post(f'/v1/jobs/{good}/cancel').status, 409)
+        # What it sees is its lease's to say, whatever it says itself.
+        wide = n.submit('chat', 'sh', '-c', 'echo $CUDA_VISIBLE_DEVICES $BULKHEAD_TENANT $MINE ${CUDA_MPS_PIPE_DIRECTORY-none}',
+                        env=['CUDA_VISIBLE_DEVICES=0,1,2,3,4,5,6,7', 'BULKHEAD_TENANT=train', 'MINE=1',
+                             'CUDA_MPS_PIPE_DIRECTORY=/tmp/other'])
+        same(n.wait(wide)['status'], 0)
+        same(n.get(f'/v1/jobs/{wide}/logs').body.decode(), f'{n.lease(n.leases_of(wide)[0])["lease"]["gpus"][0]} chat 1 none\n')
         same([s['to'] for s in lease['history']],
              ['admitted', 'preparing', 'active', 'draining', 'scrubbing', 'released'], 'the way of a lease')
         same([(s['verdict'], s['probed_bytes'] > s['total_bytes'] * 0.9) for s in lease['scrubs']], [('clean', True)])
@@ -73,6 +84,8 @@ def test_waiting_and_its_remedy():
             return why['sentence'] and why['remedies']
         until(explained, 60, lambda: why)
         has(why['sentence'], 'quota')
+        (listed,) = n.get('/v1/jobs?state=waiting').json['jobs']
+        same((listed['id'], listed['why']), (late, why['sentence']), 'a list says it too')
         kinds = {r['kind'] for r in why['remedies']}
         assert kinds & {'free', 'quota', 'move', 'wait'}, why
         # The first one that somebody can carry out right now does what it says.
@@ -136,13 +149,15 @@ def test_cordon_and_drain():
         for i in range(4):
             if i != index:
                 assert n.post(f'/v1/gpus/{i}/cordon', {'reason': 'hot'}).ok
+                gpu = n.get(f'/v1/gpus/{i}').json
+                same((gpu['state'], gpu['reason'], gpu['health'], gpu['fabric']), ('cordoned', 'hot', None, 'nvl-0'), 'shown at once')
         waits = n.submit('nightly', 'true', can_requeue=True)
         time.sleep(2)
         same(n.state_of(waits), 'waiting')
         assert n.post(f'/v1/gpus/{index}/drain', {'reason': 'to be repaired'}).ok
         n.wait_lease(lease, 'released')
         same(n.state_of(comes_back), 'waiting')
-        until(lambda: [g['state'] for g in n.get('/v1/gpus').json['gpus']][:4] == ['cordoned'] * 4, 30)
+        same([g['state'] for g in n.get('/v1/gpus').json['gpus']][:4], ['cordoned'] * 4)
         n.again()  # a cordon outlives the daemon
         time.sleep(2)
         same((n.state_of(waits), n.state_of(comes_back)), ('waiting', 'waiting'))

@@ -278,7 +278,8 @@ CREATE TABLE slices(
   CHECK (state <> 'free' OR lease IS NULL),
   CHECK ((state = 'quarantined') = (why <> '')),
   CHECK ((kind = 'whole') = (key = '')),
-  CHECK (kind = 'share' OR (base = '' AND milli = 1000))
+  CHECK (kind = 'share' OR (base = '' AND milli > 0)),
+  CHECK (kind <> 'whole' OR milli = 1000)
 ) STRICT;
 CREATE INDEX slices_of_lease ON slices(lease) WHERE lease IS NOT NULL;
 CREATE UNIQUE INDEX slices_one_of_grant ON slices(grant_id) WHERE grant_id IS NOT NULL;
@@ -421,7 +422,10 @@ WHEN NEW.to_ms IS NOT NULL OR NOT EXISTS (
   SELECT 1 FROM grants g JOIN leases l ON l.id = g.lease JOIN slices s ON s.grant_id = g.id
   WHERE g.id = NEW.grant_id AND g.lease = NEW.lease AND l.tenant = NEW.tenant AND l.mechanism = NEW.mechanism
     AND g.gpu = NEW.gpu AND g.kind = NEW.kind AND g.key = NEW.key AND g.base = NEW.base
-    AND g.milli = NEW.milli AND g.mib = NEW.mib AND s.state IN ('owned', 'dirty'))
+    AND g.mib = NEW.mib AND s.state IN ('owned', 'dirty')
+    -- Of the card: what is given of an instance is a part of the instance's part.
+    AND NEW.milli = iif(g.base = '', g.milli, g.milli * (SELECT b.milli FROM slices b
+      WHERE b.gpu = g.gpu AND b.kind = 'mig' AND b.key = g.base) / 1000))
 BEGIN SELECT RAISE(ABORT, 'usage begins for a slice that a lease has, as it was given'); END;
 CREATE TRIGGER usage_kept BEFORE DELETE ON usage
 BEGIN SELECT RAISE(ABORT, 'usage is never deleted'); END;
