@@ -23,7 +23,8 @@ static void hash_json(struct bh_json *j, const struct bh_hash *h)
     bh_json_key_str(j, "hash", hex);
 }
 
-static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r)
+static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r,
+                        const char *body)
 {
     const struct bh_audit_event *e = &r->is;
     bh_json_open(j, '{');
@@ -45,6 +46,8 @@ static void record_json(struct bh_json *j, const struct bh_audit_row *row, const
         bh_json_str(j, e->rule_ids[i]);
     bh_json_close(j, ']');
     hash_json(j, &row->hash);
+    if (body)
+        bh_json_key_str(j, "body", body);
     bh_json_close(j, '}');
 }
 
@@ -62,7 +65,8 @@ static int show_row(void *arg, const struct bh_audit_row *row, struct bh_err *er
     const int rc = bh_audit_decode(row->body, row->n_body, &s->q->arena, &r, err);
     if (rc < 0)
         return bh_wrap(err, rc, "record %llu of the audit log", (unsigned long long)row->seq);
-    record_json(&s->q->json, row, &r);
+    const struct bh_q_audit *in = s->q->in;
+    record_json(&s->q->json, row, &r, in->bodies ? bh_arena_strn(&s->q->arena, row->body, row->n_body) : NULL);
     s->left--;
     s->last = row->seq;
     return 0;
@@ -113,6 +117,16 @@ int bh_h_checkpoint_make(struct bh_api_core *core, struct bh_api_req *q)
     q->name_of_id = "size";
     const int rc = core->ops->checkpoint(core->ops->self, &q->caller, q->ticket, &size, &err);
     return bh_api_command(q, rc, 0, size, &err);
+}
+
+int bh_h_rotate(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const struct bh_b_reason *in = q->in;
+    struct bh_err err;
+    uint32_t key = 0;
+    const int rc = core->ops->rotate(core->ops->self, &q->caller, in->reason, q->ticket, &key, &err);
+    q->param = bh_arena_printf(&q->arena, "%08x", key); /* what the answer names */
+    return bh_api_command(q, rc, 0, 0, &err);
 }
 
 int bh_h_backup(struct bh_api_core *core, struct bh_api_req *q)

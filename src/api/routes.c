@@ -26,6 +26,9 @@ const struct bh_api_route bh_api_routes[] = {
      .summary = "every layer: what is wrong and how to mend it", .handle = bh_h_doctor},
     {"GET", "/v1/fleet", "node", OP | AU | VI, true, .type = "application/yaml",
      .summary = "this node as a fleet file", .handle = bh_h_fleet},
+    {"GET", "/metrics", "node", ANY, .type = "text/plain; version=0.0.4; charset=utf-8",
+     .summary = "numbers for Prometheus, as OpenMetrics where that is accepted; a tenant's are its own",
+     .handle = bh_h_metrics},
     {"GET", "/v1/events", "node", ANY, .type = "text/event-stream",
      .summary = "what changes, as it does (Server-Sent Events)", .handle = bh_h_events},
     {"GET", "/v1/tenants", "tenants", ANY, .answer = "Tenants", .summary = "tenants and what they have",
@@ -70,7 +73,7 @@ const struct bh_api_route bh_api_routes[] = {
     {"POST", "/v1/jobs/{id}/cancel", "jobs", WORK, .body = &bh_shape_reason, .answer = "Done",
      .summary = "it is wanted no more", .handle = bh_h_cancel},
     {"GET", "/v1/jobs/{id}/logs", "jobs", WORK, .query = &bh_shape_log, .type = "application/octet-stream",
-     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on",
+     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on, Bulkhead-Dropped what is no longer there",
      .handle = bh_h_log},
     {"GET", "/v1/jobs/{id}/why", "jobs", ANY, .answer = "Why",
      .summary = "why it waits, and what would start it", .handle = bh_h_why},
@@ -88,6 +91,8 @@ const struct bh_api_route bh_api_routes[] = {
      .summary = "the newest signed checkpoint", .handle = bh_h_checkpoint},
     {"POST", "/v1/audit/checkpoint", "audit", OP, true, .answer = "CheckpointMade",
      .summary = "sign what there is now", .handle = bh_h_checkpoint_make},
+    {"POST", "/v1/audit/rotate", "audit", OP, true, .body = &bh_shape_reason, .answer = "Done",
+     .summary = "a new key for the log, vouched for by the one before", .handle = bh_h_rotate},
     {"GET", "/v1/tokens", "tokens", ANY, .answer = "Tokens",
      .summary = "one's own tokens; an operator's are all", .handle = bh_h_tokens},
     {"POST", "/v1/tokens", "tokens", ANY, .makes = true, .body = &bh_shape_token, .answer = "TokenMade",
@@ -130,6 +135,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Gpus", "gpus:[Gpu] others:int?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
+     "vbios:text? gsp:text? inforom:text? "
      "numa:int? fabric:text? memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? "
      "slices:[Slice] "
      "others:GpuOthers?"},
@@ -173,7 +179,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Audit", "records:[AuditRecord] next:int?"},
     {"AuditRecord",
      "seq:int at_ms:int event:text outcome:text who:text? tenant:text? action:text? object_type:text? "
-     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text"},
+     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text body~:text"},
     {"Checkpoint", "size:int note:text"},
     {"Tokens", "tokens:[Token]"},
     {"Token", "id:id subject:text role:text tenant:text? created_ms:int expires_ms:int? revoked_ms:int?"},

@@ -107,6 +107,8 @@ static const struct bh_api_field audit_fields[] = {
      .doc = "number of the last record of the page before"},
     {BH_API_FIELD("limit", U64, struct bh_q_audit, limit), .max = BH_API_LIST_MAX, .doc = "at most so many"},
     {BH_API_FIELD("newest", BOOL, struct bh_q_audit, newest), .doc = "the newest first"},
+    {BH_API_FIELD("bodies", BOOL, struct bh_q_audit, bodies),
+     .doc = "each with the text that was hashed, for whoever checks it himself"},
 };
 SHAPE(audit, "AuditQuery", struct bh_q_audit);
 
@@ -131,7 +133,7 @@ static const struct bh_api_field submit_fields[] = {
     {BH_API_FIELD("cwd", TEXT, struct bh_api_submit, cwd), .max = PATH_MAX_BYTES,
      .doc = "where it runs, absolute"},
     {BH_API_FIELD("image", TEXT, struct bh_api_submit, image), .max = PATH_MAX_BYTES,
-     .doc = "root file system of a container"},
+     .doc = "root file system of a container; cdi: another engine starts it, with the lease's CDI file"},
     {BH_API_FIELD("name", TEXT, struct bh_api_submit, name), .max = 128, .doc = "for people"},
     {BH_API_FIELD("pool", NAME, struct bh_api_submit, pool), .doc = "whichever fits, if not given"},
     {BH_API_FIELD("profile", TEXT, struct bh_api_submit, profile), .max = 32, .doc = "of MIG"},

@@ -250,7 +250,8 @@ LOCAL_SHAPE(bh_a_gpu_others, U64(slices), U64(milli), U64(memory_mib));
 SHAPE(bh_a_gpu, U64(index), U64(memory_mib), MAYBE_U64(used_mib), MAYBE_U64(util_percent),
       MAYBE_U64(temperature_c), MAYBE_U64(power_mw), MAYBE_TEXT(uuid), MAYBE_TEXT(model), MAYBE_TEXT(pci),
       MAYBE_TEXT(pool), TEXT(state), MAYBE_TEXT(reason), MAYBE_TEXT(health), MAYBE_TEXT(layout),
-      MANY(slices, bh_a_slice_shape), MAYBE_ONE(others, bh_a_gpu_others_shape));
+      MAYBE_TEXT(vbios), MAYBE_TEXT(gsp), MAYBE_TEXT(inforom), MANY(slices, bh_a_slice_shape),
+      MAYBE_ONE(others, bh_a_gpu_others_shape));
 #undef T
 
 #define T struct bh_a_gpus

@@ -119,6 +119,7 @@ struct bh_a_gpu_others {
 struct bh_a_gpu {
     uint64_t index, memory_mib, used_mib, util_percent, temperature_c, power_mw;
     const char *uuid, *model, *pci, *pool, *state, *reason, *health, *layout;
+    const char *vbios, *gsp, *inforom;
     BH_ROWS(struct bh_a_slice) slices;
     const struct bh_a_gpu_others *others;
 };

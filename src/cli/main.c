@@ -43,6 +43,7 @@ const struct bh_cmd *const bh_cmds[] = {
     &bh_cmd_fleet,
     &bh_cmd_cordon,
     &bh_cmd_drain,
+    &bh_cmd_upgrade,
     &bh_cmd_token,
     &bh_cmd_audit,
     &bh_cmd_backup,
