@@ -44,6 +44,7 @@ TABLE = {
     ('GET', '/v1/health'): [('/v1/health', None, READ, 200)],
     ('GET', '/v1/doctor'): [('/v1/doctor', None, WHOLE, 200)],
     ('GET', '/v1/fleet'): [('/v1/fleet', None, WHOLE, 200)],
+    ('GET', '/metrics'): [('/metrics', None, READ, 200)],
     ('GET', '/v1/events'): [('/v1/events', None, READ, 200)],
     ('GET', '/v1/tenants'): [('/v1/tenants', None, READ, 200)],
     ('GET', '/v1/tenants/{name}'): [('/v1/tenants/a', None, READ_A, 200), ('/v1/tenants/b', None, READ_B, 200)],
@@ -438,6 +439,25 @@ def test_problems_say_what_was_needed():
         r = t.ask('PUT', '/v1/jobs', '{}')
         same((r.status, r.headers['Allow']), (405, 'GET, POST'))
         same(t.ask('GET', '/v1/status', '{"a": 1}').status, 400)
+
+
+def test_metrics_of_a_tenant():
+    """Who sees all gets all; a tenant gets itself, and its neighbours without names; the format is what is accepted."""
+    with door() as t:
+        t.get('/metrics')  # what the next one counts
+        whole = t.get('/metrics', who='root').body.decode()
+        for part in ('tenant="a"', 'tenant="b"', 'lease="L2"', 'bulkhead_sharing_allowed 1', 'bulkhead_http_requests_total'):
+            has(whole, part)
+        mine = t.get('/metrics', who='tenant-user').body.decode()
+        for part in ('bulkhead_tenant_leases{tenant="a"} 1', 'bulkhead_tenant_leases{tenant="_others"} 2', 'lease="L1"',
+                     'bulkhead_build_info'):
+            has(mine, part)
+        for part in ('"b"', 'L2', 'sharing_allowed', 'http_requests'):
+            assert part not in mine, (part, mine)
+        assert '# EOF' not in mine, mine
+        r = t.get('/metrics', headers={'Accept': 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5'})
+        has(r.headers['Content-Type'], 'application/openmetrics-text; version=1.0.0')
+        assert r.body.endswith(b'\n# EOF\n'), r.body[-80:]
 
 
 if __name__ == '__main__':
