@@ -275,7 +275,8 @@ static enum MHD_Result start_stream(struct bh_exchange *x)
 {
     struct bh_limit_caller *c = bh_limit_find(&x->api->limit, x->conn->key, bh_api_clock());
     if (!c || !bh_limit_stream(&x->api->limit, c)) {
-        bh_streams_reap(x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
+        bh_streams_reap(
+            x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
         x->q.problem.retry_s = 5;
         (void)bh_api_refuse(&x->q.problem, BH_LIMITED, "too many streams of events are open");
         return answer_problem(x);
