@@ -26,6 +26,9 @@ const struct bh_api_route bh_api_routes[] = {
      .summary = "every layer: what is wrong and how to mend it", .handle = bh_h_doctor},
     {"GET", "/v1/fleet", "node", OP | AU | VI, true, .type = "application/yaml",
      .summary = "this node as a fleet file", .handle = bh_h_fleet},
+    {"GET", "/metrics", "node", ANY, .type = "text/plain; version=0.0.4; charset=utf-8",
+     .summary = "numbers for Prometheus, as OpenMetrics where that is accepted; a tenant's are its own",
+     .handle = bh_h_metrics},
     {"GET", "/v1/events", "node", ANY, .type = "text/event-stream",
      .summary = "what changes, as it does (Server-Sent Events)", .handle = bh_h_events},
     {"GET", "/v1/tenants", "tenants", ANY, .answer = "Tenants", .summary = "tenants and what they have",
@@ -36,6 +39,8 @@ const struct bh_api_route bh_api_routes[] = {
      .handle = bh_h_quota},
     {"GET", "/v1/usage", "tenants", ANY, .query = &bh_shape_usage, .answer = "Usage",
      .summary = "who had what, in a time", .handle = bh_h_usage},
+    {"GET", "/v1/usage/records", "tenants", ANY, .query = &bh_shape_records, .answer = "UsageRecords",
+     .summary = "the intervals of which usage is the sum", .handle = bh_h_usage_records},
     {"GET", "/v1/gpus", "gpus", ANY, .answer = "Gpus", .summary = "cards and their slices",
      .handle = bh_h_gpus},
     {"GET", "/v1/gpus/{id}", "gpus", ANY, .answer = "Gpu", .summary = "one card, by index or uuid",
@@ -68,7 +73,7 @@ const struct bh_api_route bh_api_routes[] = {
     {"POST", "/v1/jobs/{id}/cancel", "jobs", WORK, .body = &bh_shape_reason, .answer = "Done",
      .summary = "it is wanted no more", .handle = bh_h_cancel},
     {"GET", "/v1/jobs/{id}/logs", "jobs", WORK, .query = &bh_shape_log, .type = "application/octet-stream",
-     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on",
+     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on, Bulkhead-Dropped what is no longer there",
      .handle = bh_h_log},
     {"GET", "/v1/jobs/{id}/why", "jobs", ANY, .answer = "Why",
      .summary = "why it waits, and what would start it", .handle = bh_h_why},
@@ -130,6 +135,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Gpus", "gpus:[Gpu] others:int?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
+     "vbios:text? gsp:text? inforom:text? "
      "numa:int? fabric:text? memory_mib:int used_mib:int? util_percent:int? temperature_c:int? power_mw:int? "
      "slices:[Slice] "
      "others:GpuOthers?"},
@@ -159,13 +165,21 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Policy", "version:int active:bool sha256:text who:text? why:text? at_ms:int text:text"},
     {"PolicyDiff", "version:int errors:int changes:[PolicyChange] findings:[text]"},
     {"PolicyChange", "tenant:text? what:text before:text? after:text? effect:text?"},
-    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] others:UsageSum?"},
-    {"UsageRow", "tenant:text mechanism:text milli_ms:int mib_ms:int leases:int"},
-    {"UsageSum", "milli_ms:int mib_ms:int leases:int"},
+    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] others:UsageSum? prices:Prices? cards:[CardUse]"},
+    {"UsageRow",
+     "tenant:text cost_center:text? user:text? gpu:text? mechanism:text first_ms:int milli_ms:int "
+     "mib_ms:int lost_milli_ms:int leases:int"},
+    {"UsageSum", "milli_ms:int mib_ms:int lost_milli_ms:int leases:int"},
+    {"Prices", "currency:text? gpu_hour_micro:int memory_gib_hour_micro:int"},
+    {"CardUse", "gpu:text index:int memory_mib:int milli_ms:int stranded_milli_ms:int stranded_mib_ms:int"},
+    {"UsageRecords", "records:[UsageRecord] next:int?"},
+    {"UsageRecord",
+     "seq:int tenant:text cost_center:text? user:text job:id lease:id gpu:text kind:text key:text? mechanism:text "
+     "milli:int mib:int from_ms:int to_ms:int? lost:bool"},
     {"Audit", "records:[AuditRecord] next:int?"},
     {"AuditRecord",
      "seq:int at_ms:int event:text outcome:text who:text? tenant:text? action:text? object_type:text? "
-     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text"},
+     "object_id:text? before:text? after:text? reason:text? rules:[text] hash:text body~:text"},
     {"Checkpoint", "size:int note:text"},
     {"Tokens", "tokens:[Token]"},
     {"Token", "id:id subject:text role:text tenant:text? created_ms:int expires_ms:int? revoked_ms:int?"},

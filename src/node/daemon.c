@@ -7,9 +7,11 @@
 #include "node/clear.h"
 #include "node/decide.h"
 #include "node/door.h"
+#include "node/drift.h"
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 #include "node/scrub.h"
 #include "node/upkeep.h"
@@ -140,9 +142,14 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
     if (moved && !d->moved)
-        bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
+        bh_daemon_say(
+            d,
+            "this machine's GPUs have changed: restart bulkheadd to take them up (systemctl restart bulkheadd); "
+            "work goes on");
     d->moved = moved;
+    bh_health_looked(d);
     bh_mech_look(d);
+    bh_meter_looked(d);
     bh_daemon_show(d);
     return 0;
 }
@@ -172,13 +179,21 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
+    bh_worker_tick();
     bh_life_tick(d);
+    bh_decide_tick(d);
     bh_mech_tick(d);
     bh_upkeep_tick(d);
-    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
+    bh_health_tick(d);
+    bh_sleep_tick(d);
+    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0) {
         look_again(d);
-    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
+        bh_meter_look(d);
+    }
+    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0) {
+        d->meter.audit_failures++;
         bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    }
     (void)sd_notify(0, "WATCHDOG=1");
     bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
     (void)sd_event_source_set_time(source, usec + TICK_US);
@@ -436,6 +451,8 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     d->view.started_ms = bh_daemon_now(d);
     rc = read_silicon(d, err);
     if (rc == BH_OK)
+        rc = bh_drift_driver(d, err);
+    if (rc == BH_OK)
         rc = bh_scrub_canary(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
@@ -451,8 +468,12 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
+        bh_drift_start(d);
         bh_life_take_up(d);
+        bh_health_tick(d);
+        bh_health_checks(d);
         bh_daemon_show(d);
+        bh_meter_start(d);
     }
     return rc;
 }
@@ -471,12 +492,16 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
     bh_life_free_all(d);
+    bh_health_fini(d);
+    bh_sleep_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
     bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
+    bh_meter_fini(&d->meter);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)
         bh_daemon_say(d, "the audit log was not closed: %s", err.msg);
     bh_audit_close(d->audit);

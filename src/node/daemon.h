@@ -25,7 +25,10 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
+#include "node/health.h"
+#include "node/meter.h"
 #include "node/silicon.h"
+#include "node/sleep.h"
 #include "node/tier.h"
 #include "node/worker.h"
 #include "store/audit.h"
@@ -91,10 +94,13 @@ struct bh_life {
     bool stopping;     /* its keeper was told to end it */
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
+    uint32_t doubts;   /* times that nobody could say what its keeper does */
     char tenant[64];
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
+    uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
+    char held[200];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -118,6 +124,10 @@ struct bh_made_server {
     sd_event_source *source; /* its keeper's end */
 };
 
+/* Questions that a child works out, and answers that still hold (ponder.c). */
+struct bh_ponder;
+struct bh_ponder_kept;
+
 struct bh_daemon {
     struct bh_daemon_options opt;
     sd_event *loop;
@@ -128,11 +138,14 @@ struct bh_daemon {
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
+    struct bh_node_health health;
+    struct bh_sleepers sleepers;
     struct bh_rule_book book;
     struct bh_sched *sched; /* NULL: no policy yet */
     struct bh_cgroups cgroups;
     bool has_cgroups;
     struct bh_containers tier;
+    struct bh_meter meter;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */
@@ -143,6 +156,9 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    BH_VEC(struct bh_ponder *) ponders;
+    struct bh_ponder_kept *pondered;
+    size_t pondered_next;
     sd_event_source *turn_source, *tick_source, *look_source;
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
@@ -154,6 +170,8 @@ struct bh_daemon {
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    struct bh_api_check check; /* jobs that are set aside (decide.c) */
+    char check_words[320];
 };
 
 /* Milliseconds since 1970 that never fall. */

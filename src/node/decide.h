@@ -23,8 +23,10 @@ void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run);
 void bh_decide_health(struct bh_daemon *d, const char *uuid);
 /* Each card of which the lease was given something. */
 void bh_decide_cards(struct bh_daemon *d, uint64_t lease);
-/* One cycle. */
+/* One cycle. A decision that cannot be written is undone alone, and its job set aside for a while. */
 void bh_decide(struct bh_daemon *d);
+/* Every now and then: those whose while is over are taken up again, and the doctor is told of the others. */
+void bh_decide_tick(struct bh_daemon *d);
 /* The store could not be written: nothing is decided for a moment, then all is made anew. */
 void bh_decide_later(struct bh_daemon *d, const struct bh_err *why);
 

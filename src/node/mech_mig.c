@@ -274,7 +274,7 @@ static void restore_one(struct bh_daemon *d, const struct bh_mech_cut *c, const 
         bh_daemon_say(d, "%s of %s: %s", c->key, c->gpu, err.msg);
         return;
     }
-    bh_worker_finish(&worker, &result);
+    bh_worker_wait(&worker, &result);
     bh_daemon_say(
         d, result.code < 0 ? "%s of %s is gone and cannot be cut again: %s" : "%s of %s was cut again%s",
         c->key, c->gpu, result.code < 0 ? result.text : "");

@@ -106,14 +106,14 @@ static const char *id_text(char letter, uint64_t id, struct id_text *ret)
 
 /* ---- submit ---- */
 
-static struct bh_admit_ask ask_of(const struct bh_api_caller *by, const struct bh_api_submit *what)
+static struct bh_admit_ask ask_of(const struct bh_api_submit *what)
 {
     const int tier = what->tier ? bh_words_find(&bh_words_tier, what->tier) : -1;
     const int priority = what->priority ? bh_words_find(&bh_words_priority, what->priority) : -1;
     return (struct bh_admit_ask){.name = what->name,
                                  .tenant = what->tenant,
                                  .pool = what->pool,
-                                 .user = by->uid,
+                                 .user = what->uid,
                                  .gpus = (uint32_t)what->gpus,
                                  .share_milli = what->milli >= BH_GPU_MILLI ? 0 : (uint32_t)what->milli,
                                  .memory_bytes = what->memory_mib << MIB_SHIFT,
@@ -241,7 +241,7 @@ static int op_submit(void *self, const struct bh_api_caller *by, const struct bh
         /* It may have been asked for in this very turn. */
         return rc == BH_OK && bh_store_in_transaction(d->store) ? later(d, ticket, *ret_id) : rc;
     }
-    const struct bh_admit_ask ask = ask_of(by, what);
+    const struct bh_admit_ask ask = ask_of(what);
     if (!bh_rule_judge(&d->book, &ask, &p.job, &terms, &grant, &why)) {
         bh_arena_fini(&arena);
         return refuse(d, by, what, &why, err);
@@ -374,16 +374,15 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    if (order == BH_API_LEASE_SUSPEND)
-        return bh_fail(err, BH_REFUSED,
-                       "the daemon does not suspend leases yet; as root: bulkhead suspend L%llu",
-                       (unsigned long long)lease);
     struct bh_audit_event e = event_by(by, events[order]);
     e.tenant = run->tenant;
     e.object_type = "lease";
     e.object_id = id_text('L', lease, &id);
     e.reason = reason;
     int rc = record(d, &e, err);
+    if (rc == BH_OK &&
+        (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
+        return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
     if (rc == BH_OK)
         rc = govern(d, run, order, err);
     return rc == BH_OK ? later(d, ticket, lease) : rc;
@@ -441,9 +440,11 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     uint32_t again = 0;
-    rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
-                                      : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d), by->principal,
-                                                             reason ? reason : "", err);
+    rc = order == BH_API_GPU_UNCORDON ? bh_health_write_well(d, uuid, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
+                                          : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d),
+                                                                 by->principal, reason ? reason : "", err);
     if (rc == BH_OK && order == BH_API_GPU_UNCORDON)
         rc = bh_clear_write_retry(d, uuid, &again, err);
     if (rc == BH_OK)
@@ -456,6 +457,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     bh_decide_health(d, uuid);
+    bh_health_checks(d);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
     show_card(d, uuid);
@@ -631,5 +633,6 @@ void bh_ops_init(struct bh_daemon *d)
                                  .checkpoint = op_checkpoint,
                                  .rotate = op_rotate,
                                  .backup = op_backup,
+                                 .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed};
 }

@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "base/units.h"
+#include "node/vacant.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1024, UNKNOWNS = 3 };
+enum { LINE_MAX_BYTES = 1024, UNKNOWNS = 3, PATIENCE_MS = 4000 };
 
 static void unknown(struct bh_worker_result *ret, const char *what)
 {
@@ -97,6 +98,31 @@ static void run_program(const char *program, const char *mode, const char *gpu, 
         unknown(ret, "the program that scrubs said nothing that could be read");
 }
 
+/* A card or an instance, of which nobody has anything before and after, and of which next to nothing is left out. */
+static void scrub_vacant(const struct bh_scrub_order *o, const char *uuid, struct bh_worker_result *ret)
+{
+    struct bh_vacant before, after;
+    char words[sizeof(ret->text)], part[160];
+    bh_vacant_look(uuid, PATIENCE_MS, &before);
+    if (!before.vacant) {
+        ret->total_bytes = before.usable_bytes;
+        unknown(ret, before.words);
+        return;
+    }
+    run_program(o->program, "scrub", uuid, ret);
+    ret->total_bytes = before.usable_bytes;
+    if (ret->verdict != BH_SCRUB_CLEAN)
+        return;
+    const bool covered = bh_vacant_covered(&before, ret->probed_bytes, part, sizeof(part));
+    (void)snprintf(words, sizeof(words), "%s; %.300s", part, ret->text);
+    (void)snprintf(ret->text, sizeof(ret->text), "%s", words);
+    if (!covered)
+        ret->verdict = BH_SCRUB_UNKNOWN;
+    bh_vacant_look(uuid, PATIENCE_MS, &after);
+    if (!after.vacant)
+        unknown(ret, after.words);
+}
+
 /* One that is gone is cut again where it was: it has the same memory. */
 static void scrub_instance(const struct bh_scrub_order *o, struct bh_worker_result *ret)
 {
@@ -105,7 +131,7 @@ static void scrub_instance(const struct bh_scrub_order *o, struct bh_worker_resu
     if (bh_mech_cut_here(&o->cut, &device, &err) < 0)
         unknown(ret, err.msg);
     else
-        run_program(o->program, "scrub", device.uuid, ret);
+        scrub_vacant(o, device.uuid, ret);
 }
 
 void bh_scrub_work(const void *order, struct bh_worker_result *ret)
@@ -116,7 +142,7 @@ void bh_scrub_work(const void *order, struct bh_worker_result *ret)
         return;
     }
     if (o->kind != BH_SLICE_SHARE) {
-        run_program(o->program, "scrub", o->gpu, ret);
+        scrub_vacant(o, o->gpu, ret);
         return;
     }
     /* What it freed cannot be reached by anybody but the driver. */

@@ -5,12 +5,17 @@
  * A child of the loop's process shares its files but must not use them: the store's above all. It computes one result
  * and ends. One that dies without a word is a failure like another. All descriptors of the daemon's but the
  * standard ones are closed there.
+ *
+ * A driver that hangs keeps a process from ending, whatever is done to it. So nobody here waits for one to be gone: each has a
+ * time, after which it is ended and its result is that; who does not go then is remembered and spoken of.
  */
 #ifndef BH_NODE_WORKER_H
 #define BH_NODE_WORKER_H
 
 #include "base/err.h"
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,7 +28,7 @@ struct bh_worker_result {
 
 struct bh_worker {
     pid_t pid; /* 0: none */
-    int fd;    /* readable when it has a result, or is gone */
+    int fd;    /* readable when it has a result, is gone, or its time is over */
 };
 
 typedef void bh_work(const void *arg, struct bh_worker_result *ret);
@@ -31,7 +36,23 @@ typedef void bh_work(const void *arg, struct bh_worker_result *ret);
 int bh_worker_start(bh_work *work, const void *arg, struct bh_worker *ret, struct bh_err *err) BH_MUST_USE;
 /* Takes the result and forgets the worker; waits where it is not done yet. */
 void bh_worker_finish(struct bh_worker *w, struct bh_worker_result *ret);
+/* The same for whoever has nothing else to do meanwhile; after its time there is a result in any case. */
+void bh_worker_wait(struct bh_worker *w, struct bh_worker_result *ret);
 /* Ends it and forgets it. */
 void bh_worker_kill(struct bh_worker *w);
+
+/* What it does, for people. */
+void bh_worker_name(const struct bh_worker *w, const char *fmt, ...) BH_PRINTF(2, 3);
+/* Every now and then: ends those whose time is over (BULKHEAD_WORKER_TIMEOUT seconds, 300 where it is not set), which makes their
+ * descriptors readable, and buries those that are gone. */
+void bh_worker_tick(void);
+/* Those that there are, one after the other from *at = 0. NULL: no more. */
+struct bh_worker_seen {
+    pid_t pid;
+    const char *what; /* "": it has no name */
+    uint64_t age_ms, limit_ms;
+    bool over; /* it was ended, or has said its result, and is not gone */
+};
+bool bh_worker_next(size_t *at, struct bh_worker_seen *ret);
 
 #endif

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,9 +42,29 @@ static void counts(const void *arg, struct bh_worker_result *ret)
         ret->verdict += fcntl(fd, F_GETFD) >= 0;
 }
 
+/* It is not waited for by whoever takes its result, so it may take a moment. */
 static bool nobody_is_left(void)
 {
-    return waitpid(-1, NULL, WNOHANG) < 0;
+    struct bh_worker_seen seen;
+    size_t at = 0;
+    for (int i = 0; i < 1000 && (at = 0, bh_worker_next(&at, &seen)); i++) {
+        (void)poll(NULL, 0, 10);
+        bh_worker_tick();
+    }
+    at = 0;
+    return !bh_worker_next(&at, &seen) && waitpid(-1, NULL, WNOHANG) < 0;
+}
+
+/* As one whose child has hung in the driver for good: ending it does not close the other end. */
+static void hangs(const void *arg, struct bh_worker_result *ret)
+{
+    (void)arg;
+    (void)ret;
+    if (fork() == 0) {
+        (void)poll(NULL, 0, 20000);
+        _exit(0);
+    }
+    pause();
 }
 
 TEST(one_result)
@@ -84,6 +105,43 @@ TEST(one_that_is_not_wanted_any_more)
     CHECK_EQ(w.pid, 0);
     CHECK_EQ(w.fd, -1);
     bh_worker_kill(&w); /* none: fine */
+    CHECK(nobody_is_left());
+}
+
+TEST(one_that_hangs_has_its_time)
+{
+    struct bh_worker w;
+    struct bh_worker_result r = {0};
+    struct bh_worker_seen seen;
+    struct bh_err err;
+    size_t at = 0;
+    CHECK_EQ(setenv("BULKHEAD_WORKER_TIMEOUT", "1", 1), 0);
+    CHECK_EQ(bh_worker_start(hangs, NULL, &w, &err), BH_OK);
+    bh_worker_name(&w, "L%d is scrubbing", 7);
+    CHECK(bh_worker_next(&at, &seen));
+    CHECK_STR(seen.what, "L7 is scrubbing");
+    CHECK_EQ(seen.limit_ms, 1000);
+    CHECK(!seen.over && !bh_worker_next(&at, &seen));
+    bh_worker_wait(&w, &r);
+    CHECK_EQ(r.code, BH_BUSY);
+    CHECK(strstr(r.text, "not done after 1 s") != NULL);
+    CHECK_EQ(w.pid, 0);
+    CHECK(nobody_is_left());
+    CHECK_EQ(unsetenv("BULKHEAD_WORKER_TIMEOUT"), 0);
+}
+
+TEST(one_that_does_not_go_is_not_waited_for)
+{
+    struct bh_worker w;
+    struct bh_worker_seen seen;
+    struct bh_err err;
+    size_t at = 0;
+    CHECK_EQ(bh_worker_start(waits, NULL, &w, &err), BH_OK);
+    const pid_t pid = w.pid;
+    CHECK_EQ(kill(pid, SIGSTOP), 0);
+    bh_worker_kill(&w);
+    /* It is listed as over until it is gone, however long that takes. */
+    CHECK(!bh_worker_next(&at, &seen) || (seen.over && seen.pid == pid));
     CHECK(nobody_is_left());
 }
 

@@ -18,7 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CANARY = 0xc5, OWN_BYTES = 1 << 30 };
+enum { CANARY = 0xc5 };
+#define OWN_BYTES (UINT64_C(2) << 30)
 
 static int say(const char *verdict, uint64_t looked, uint64_t total, const char *words)
 {
@@ -26,11 +27,11 @@ static int say(const char *verdict, uint64_t looked, uint64_t total, const char 
     return fflush(stdout) == 0 ? 0 : 1;
 }
 
-/* But for what the driver and this very context need. More than that is somebody's, and was not looked at. */
+/* But for what the driver and this very context need. More than that is somebody's, and was not looked at. Whoever asks the driver
+ * who is there, and what it keeps for itself, knows it better (node/vacant.h). */
 static bool is_nearly_all(const struct bh_scrub_card *c)
 {
-    const uint64_t most = c->total_bytes / 10 > OWN_BYTES ? c->total_bytes / 10 : OWN_BYTES;
-    return c->pieces.n && c->held_bytes + most >= c->total_bytes;
+    return c->pieces.n && c->held_bytes + OWN_BYTES >= c->total_bytes;
 }
 
 static int scrub(const char *uuid, bool overwrite)

@@ -106,6 +106,10 @@ struct bh_tenant {
         struct bh_pos pos;
         uint64_t quota_bytes; /* 0: none */
     } storage;
+    struct {
+        struct bh_pos pos;
+        uint64_t sleep_after_ms; /* that it agreed to be idle before it sleeps; 0: it did not */
+    } idle;
     struct bh_pos parent_pos, class_pos; /* class_pos.line 0: the class is a default */
 
     const struct bh_class *class_; /* filled by bh_policy_link; NULL: none, or one nobody declared */

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Something of the machine fails: whoever runs goes on, the others get theirs, and nobody gets what somebody has.
+
+Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS
+"""
+import contextlib
+import os
+import pathlib
+import shutil
+import sqlite3
+import time
+
+import lab
+from lab import NOBODY, has, node, same, until, write
+
+
+def write_books(n, sql):
+    """As nobody but a test does: the daemon has the file."""
+    db = sqlite3.connect(f'{n.state}/bulkhead.db', timeout=30)
+    with contextlib.closing(db):
+        db.executescript(sql)
+
+
+SLOW = '''#!/bin/sh
+while test -e HERE/slow; do sleep 0.1; done
+exec REAL "$@"
+'''
+
+
+def slow_keeper(n):
+    """The same daemon beside a keeper that takes its time: it takes the one that stands beside it."""
+    built = pathlib.Path(lab.DAEMON).parent.parent
+    os.makedirs('other/node')
+    os.makedirs('other/keeper')
+    for name in ('scrub', 'warden', 'governor', 'oci', 'store'):
+        os.symlink(built / name, f'other/{name}')
+    shutil.copy(lab.DAEMON, 'other/node/bulkheadd')
+    write('other/keeper/bulkhead-keeper', SLOW.replace('REAL', str(built / 'keeper/bulkhead-keeper')).replace('HERE', n.here))
+    os.chmod('other/keeper/bulkhead-keeper', 0o755)
+    n.program = os.path.abspath('other/node/bulkheadd')
+
+
+def test_a_keeper_that_comes_late():
+    """Its lease is over only when nothing can begin any more, and that cannot be said while the disk takes no file."""
+    with node(serve=False) as n:
+        slow_keeper(n)
+        n.start()
+        write('slow', '')
+        job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
+        until(lambda: n.job(job)['leases'], 30, n.log)
+        lease = n.leases_of(job)[0]
+        begun = pathlib.Path(n.state, 'leases', lease[1:], 'begun')
+        until(lambda: (begun.parent / 'keeper.json').exists(), 30, n.log)
+        begun.symlink_to('nowhere')  # no file of that name can be made
+        assert n.post(f'/v1/jobs/{job}/cancel').ok
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(2.5)
+        assert n.lease(lease)['lease']['state'] in ('draining', 'failed'), n.lease(lease)
+        begun.unlink()
+        n.wait_lease(lease, 'released')
+        same(n.wait(job)['end'], 'cancelled')
+        os.unlink('slow')
+        until(lambda: not n.processes('sh', 'bulkhead-keeper'), 30, lambda: [lab.cmdline(p) for p in n.processes()])
+        same(os.path.exists('ran'), False, 'it began after its lease was over')
+        n.nothing_left()
+        n.sound()
+
+
+def test_shares_up_to_what_the_card_has():
+    """The policy allows four of 20 GiB on a card, and a card of 80 GB has 79.6: the fourth goes to the next one."""
+    with node() as n:
+        room = n.get('/v1/gpus').json['gpus'][4]['memory_mib']
+        assert room < 4 * 20480, 'the card is as large as its name, and nothing is shown here'
+        jobs = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=20480) for _ in range(5)]
+        for j in jobs[:4]:
+            n.active(j)
+        on = [n.lease(n.leases_of(j)[0])['lease']['gpus'][0] for j in jobs[:4]]
+        assert max(on.count(g) for g in on) == 3, on
+        same('could not be written' in n.log(), False, n.log())
+        whole = n.submit('chat', 'sleep', '600')
+        n.active(whole)
+        assert n.lease(n.leases_of(whole)[0])['slices'][0]['memory_mib'] == room, n.lease(n.leases_of(whole)[0])
+        n.sound()
+
+
+def test_a_decision_that_cannot_be_written():
+    """Its job is set aside, with words, and everybody else is served."""
+    with node() as n:
+        write_books(n, "CREATE TRIGGER poison BEFORE INSERT ON grants WHEN NEW.kind = 'share' "
+                       "BEGIN SELECT RAISE(ABORT, 'no shares today'); END")
+        bad = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(2)]
+        good = n.submit('chat', 'sleep', '600')
+        n.active(good)
+        until(lambda: n.get('/v1/health').json['health'] != 'ok', 30, n.log)
+        checks = n.get('/v1/doctor').json['checks']
+        same([(c['layer'], c['state']) for c in checks if c['layer'] == 'scheduler'], [('scheduler', 'warn')], checks)
+        for j in bad:
+            same(n.state_of(j), 'waiting')
+            has(n.get(f'/v1/jobs/{j}/why').json['sentence'], 'no shares today')
+            has(n.job(j)['job']['why'], 'no shares today')
+            same(len(n.audit(event='alloc.deny', object_id=j)), 1, 'once, however often it is tried')
+        late = n.submit('train', 'sleep', '600')
+        n.active(late)
+        assert n.post(f'/v1/jobs/{bad[0]}/cancel').ok
+        same(n.wait(bad[0])['end'], 'cancelled')
+        # Also one that has to go, and whoever comes before it.
+        write_books(n, "DROP TRIGGER poison; CREATE TRIGGER poison BEFORE UPDATE OF state ON leases WHEN NEW.cause = 'evict' "
+                       "BEGIN SELECT RAISE(ABORT, 'nobody goes today'); END")
+        n.again()
+        n.active(bad[1])
+        same(n.get('/v1/health').json['health'], 'ok')
+        low = [n.submit('nightly', 'sleep', '600', can_requeue=True) for _ in range(2)]
+        for j in low:
+            n.active(j)
+        high = n.submit('chat', 'sleep', '600')
+        until(lambda: 'nobody goes today' in n.log(), 30, n.log)
+        same(n.state_of(high), 'waiting')
+        share = n.submit('lab', 'true', uid=NOBODY, milli=250, memory_mib=1024)
+        same(n.wait(share)['status'], 0)
+        write_books(n, 'DROP TRIGGER poison')
+        n.again()
+        n.active(high)
+        n.sound()
+
+
+if __name__ == '__main__':
+    lab.tap.main(globals())
