@@ -437,47 +437,47 @@ void bh_decide(struct bh_daemon *d)
 
 /* ---- those that are set aside ---- */
 
-static void show_held(struct bh_daemon *d, size_t n, const struct bh_life *first)
+bool bh_decide_check(const struct bh_daemon *d, struct bh_arena *arena, struct bh_api_check *ret)
 {
-    const bool mine = d->view.checks == &d->check;
-    if (n) {
-        (void)snprintf(d->check_words, sizeof(d->check_words), "%zu job%s set aside, the first J%llu: %s", n,
-                       n == 1 ? " is" : "s are", (unsigned long long)first->job, first->held);
-        d->check = (struct bh_api_check){
-            .layer = "scheduler",
-            .state = "warn",
-            .sentence = d->check_words,
-            .mend = "it is tried again by itself; where it stays so, cancel the job and report what is said"};
-    }
-    if (mine || (n && !d->view.n_checks)) {
-        d->view.checks = n ? &d->check : NULL;
-        d->view.n_checks = n ? 1 : 0;
-    }
+    const struct bh_life *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < d->runs.n; i++)
+        if (d->runs.at[i]->held_ms) {
+            first = first ? first : d->runs.at[i];
+            n++;
+        }
+    if (!n)
+        return false;
+    *ret = (struct bh_api_check){
+        .layer = "scheduler",
+        .state = "warn",
+        .sentence = bh_arena_printf(arena, "%zu job%s set aside, one of them J%llu: %s", n,
+                                    n == 1 ? " is" : "s are", (unsigned long long)first->job, first->held),
+        .mend = "it is tried again by itself; where it stays so, cancel the job and report what is said"};
+    return true;
 }
 
 void bh_decide_tick(struct bh_daemon *d)
 {
     struct bh_err err;
-    const struct bh_life *first = NULL;
-    size_t n = 0;
-    bool again = false;
+    bool held = false, again = false;
     const uint64_t now_ms = bh_daemon_now(d);
     for (size_t i = d->broken_until_ms ? 0 : d->runs.n; i-- > 0;) { /* one that is refused leaves its place */
         struct bh_life *run = d->runs.at[i];
         if (!run->held_ms)
             continue;
-        if (now_ms < run->held_ms) {
-            first = run;
-            n++;
+        held = true;
+        if (now_ms < run->held_ms)
             continue;
-        }
         run->held_ms = 0;
         if (bh_life_waits(run))
             bh_decide_take_up(d, run);
         else
             again = true; /* what it has is the scheduler's again */
     }
-    show_held(d, n, first);
+    if (held || d->was_held)
+        bh_health_checks(d);
+    d->was_held = held;
     if (again && bh_decide_anew(d, &err) < 0)
         bh_decide_later(d, &err);
 }

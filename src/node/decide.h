@@ -27,6 +27,8 @@ void bh_decide_cards(struct bh_daemon *d, uint64_t lease);
 void bh_decide(struct bh_daemon *d);
 /* Every now and then: those whose while is over are taken up again, and the doctor is told of the others. */
 void bh_decide_tick(struct bh_daemon *d);
+/* What it is told; false: nobody is set aside. The text is the arena's. */
+bool bh_decide_check(const struct bh_daemon *d, struct bh_arena *arena, struct bh_api_check *ret);
 /* The store could not be written: nothing is decided for a moment, then all is made anew. */
 void bh_decide_later(struct bh_daemon *d, const struct bh_err *why);
 

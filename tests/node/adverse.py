@@ -6,6 +6,7 @@ Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAUL
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import sqlite3
 import time
@@ -66,6 +67,31 @@ def test_a_keeper_that_comes_late():
         n.sound()
 
 
+def test_no_descriptor_is_no_verdict():
+    """The daemon cannot open a file: what runs goes on, what ended has ended as it did."""
+    with node(serve=False) as n:
+        was = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, was[1]))
+        try:
+            n.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, was)
+        same(resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE), (was[1], was[1]), 'it takes all that it may have')
+        job = n.submit('chat', 'sh', '-c', f'while ! test -e {n.here}/go; do sleep 0.1; done; exit 7', can_requeue=True)
+        other = n.submit('train', 'sleep', '600')
+        lease, stays = n.active(job), n.active(other)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, (3, was[1]))
+        write('go', '')
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(1.5)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, was)
+        ended = n.wait(job)
+        same((ended['end'], ended['status'], n.leases_of(job)), ('exited', 7, [lease]))
+        same((n.state_of(other), n.active(other)), ('running', stays))
+        n.wait_lease(lease, 'released')
+        n.sound()
+
+
 def test_shares_up_to_what_the_card_has():
     """The policy allows four of 20 GiB on a card, and a card of 80 GB has 79.6: the fourth goes to the next one."""
     with node() as n:
@@ -91,7 +117,8 @@ def test_a_decision_that_cannot_be_written():
         bad = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(2)]
         good = n.submit('chat', 'sleep', '600')
         n.active(good)
-        until(lambda: n.get('/v1/health').json['health'] != 'ok', 30, n.log)
+        until(lambda: [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], 30, n.log)
+        assert n.get('/v1/health').json['health'] != 'ok'
         checks = n.get('/v1/doctor').json['checks']
         same([(c['layer'], c['state']) for c in checks if c['layer'] == 'scheduler'], [('scheduler', 'warn')], checks)
         for j in bad:
@@ -108,7 +135,7 @@ def test_a_decision_that_cannot_be_written():
                        "BEGIN SELECT RAISE(ABORT, 'nobody goes today'); END")
         n.again()
         n.active(bad[1])
-        same(n.get('/v1/health').json['health'], 'ok')
+        same([c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], [])
         low = [n.submit('nightly', 'sleep', '600', can_requeue=True) for _ in range(2)]
         for j in low:
             n.active(j)
