@@ -73,6 +73,15 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+/* As if the scheduler did not know it, for a while. */
+static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
+{
+    if (strcmp(run->held, words) != 0)
+        bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
+    run->held_ms = bh_daemon_now(d) + HOLD_MS;
+    (void)snprintf(run->held, sizeof(run->held), "%s", words);
+}
+
 void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
@@ -90,7 +99,10 @@ void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
     } else {
         const struct bh_admit_ask ask = bh_rule_ask(&row);
         if (!bh_rule_judge(&d->book, &ask, &job, &run->terms, &grant, &why)) {
-            bh_life_disallow(d, run, why.what);
+            if (why.code == BH_ADMIT_NOT_HERE)
+                hold(d, run, why.what); /* a tool that is missing today may be there tomorrow */
+            else
+                bh_life_disallow(d, run, why.what);
         } else if (!bh_life_waits(run)) {
             rc = say_found(d, run, &job, &err);
             run->known = rc == BH_OK;
@@ -329,12 +341,8 @@ static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const c
     const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
     if (rc < 0)
         return rc;
-    if (is_new)
-        bh_daemon_say(d, "%s: %s", id, words);
-    if (run) {
-        run->held_ms = bh_daemon_now(d) + HOLD_MS;
-        (void)snprintf(run->held, sizeof(run->held), "%s", words);
-    }
+    if (run)
+        hold(d, run, words);
     return BH_OK;
 }
 

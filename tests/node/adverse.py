@@ -28,23 +28,24 @@ exec REAL "$@"
 '''
 
 
-def slow_keeper(n):
-    """The same daemon beside a keeper that takes its time: it takes the one that stands beside it."""
+def beside(n, folder, script):
+    """The same daemon beside another program, bulkhead-FOLDER: it takes the one that stands beside it."""
     built = pathlib.Path(lab.DAEMON).parent.parent
     os.makedirs('other/node')
-    os.makedirs('other/keeper')
-    for name in ('scrub', 'warden', 'governor', 'oci', 'store'):
+    os.makedirs(f'other/{folder}')
+    for name in {'keeper', 'scrub', 'warden', 'governor', 'oci', 'store'} - {folder}:
         os.symlink(built / name, f'other/{name}')
     shutil.copy(lab.DAEMON, 'other/node/bulkheadd')
-    write('other/keeper/bulkhead-keeper', SLOW.replace('REAL', str(built / 'keeper/bulkhead-keeper')).replace('HERE', n.here))
-    os.chmod('other/keeper/bulkhead-keeper', 0o755)
+    program = f'{folder}/bulkhead-{folder}'
+    write(f'other/{program}', script.replace('REAL', str(built / program)).replace('HERE', n.here))
+    os.chmod(f'other/{program}', 0o755)
     n.program = os.path.abspath('other/node/bulkheadd')
 
 
 def test_a_keeper_that_comes_late():
     """Its lease is over only when nothing can begin any more, and that cannot be said while the disk takes no file."""
     with node(serve=False) as n:
-        slow_keeper(n)
+        beside(n, 'keeper', SLOW)
         n.start()
         write('slow', '')
         job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
@@ -89,6 +90,39 @@ def test_no_descriptor_is_no_verdict():
         same((ended['end'], ended['status'], n.leases_of(job)), ('exited', 7, [lease]))
         same((n.state_of(other), n.active(other)), ('running', stays))
         n.wait_lease(lease, 'released')
+        n.sound()
+
+
+SCRUBBER = '''#!/bin/sh
+test "$1" = canary && test -e HERE/broken && exit 1
+exec REAL "$@"
+'''
+
+
+def test_what_runs_needs_no_tool():
+    """The driver cannot be tested when the daemon starts again: no share is given, and those who have one keep it."""
+    with node(serve=False) as n:
+        beside(n, 'scrub', SCRUBBER)
+        n.start()
+        runs = n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024)
+        waits = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(4)]
+        lease = n.active(runs)
+        until(lambda: sum(n.state_of(j) == 'running' for j in waits) == 3, 30, n.log)
+        (last,) = (j for j in waits if n.state_of(j) == 'waiting')
+        n.kill()
+        write('broken', '')
+        write_books(n, "DELETE FROM notes WHERE key LIKE 'canary/%'")
+        n.start()
+        has(n.get(f'/v1/jobs/{last}/why').json['sentence'], 'cannot be set up here')
+        r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY)
+        assert not r.ok and 'cannot be set up here' in r.words, r
+        time.sleep(1.5)
+        same((n.state_of(runs), n.active(runs), n.state_of(last)), ('running', lease, 'waiting'))
+        os.unlink('broken')
+        n.again()
+        same((n.state_of(runs), n.active(runs)), ('running', lease))
+        assert n.post(f'/v1/jobs/{runs}/cancel').ok
+        n.active(last)
         n.sound()
 
 
