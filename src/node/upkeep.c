@@ -135,7 +135,10 @@ static int no_keepers(const struct bh_daemon_options *o, struct bh_err *err)
             .folder = bh_arena_printf(&arena, "%s/leases/%llu", o->state_dir, (unsigned long long)lease),
             .run_dir = runs,
             .lease = lease};
-        if (bh_keeper_look(&at, &look, NULL) == BH_OK && look.found == BH_KEEPER_LIVES)
+        rc = bh_keeper_look(&at, &look, err);
+        if (rc == BH_INVALID) /* it has ended */
+            rc = BH_OK;
+        if (rc == BH_OK && look.found == BH_KEEPER_LIVES)
             rc = bh_fail(err, BH_BUSY, "work of L%llu runs, and the backup may not know of it: end it first",
                          (unsigned long long)lease);
         if (look.pidfd >= 0)
