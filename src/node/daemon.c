@@ -30,8 +30,6 @@
 
 enum {
     TICK_US = 1000000,
-    LOOK_TICKS = 5,
-    LOOK_IDLE_TICKS = 60,
     ASKED_MS = 30000,
     WHYS = 64, /* a tick */
     POLICY_MAX = 64 << 20,
@@ -120,6 +118,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)fd;
     (void)events;
     d->view.now_ms = d->asked_ms = bh_daemon_now(d);
+    bh_checks_fresh(d);
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
@@ -135,8 +134,12 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     (void)fd;
     (void)events;
     d->look_source = sd_event_source_disable_unref(d->look_source);
-    if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
+    const int rc = bh_silicon_looked(&d->silicon, &moved, &err);
+    (void)snprintf(d->checks.look, sizeof(d->checks.look), "%.190s", rc < 0 ? err.msg : "");
+    if (rc < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
+    else
+        bh_watch_looked(d);
     if (moved && !d->moved)
         bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
     d->moved = moved;
@@ -173,10 +176,14 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_worker_tick();
     bh_life_tick(d);
     bh_mech_tick(d);
-    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
+    if (++ticks % bh_watch_ticks(d, idle) == 0)
         look_again(d);
-    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
-        bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    if (!bh_store_in_transaction(d->store)) {
+        const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
+        (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
+        if (rc < 0)
+            bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    }
     (void)sd_notify(0, "WATCHDOG=1");
     bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
     (void)sd_event_source_set_time(source, usec + TICK_US);
@@ -449,6 +456,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
         bh_life_take_up(d);
+        bh_watch_looked(d);
         bh_daemon_show(d);
     }
     return rc;
@@ -474,6 +482,8 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
+    bh_watch_fini(&d->watch);
+    bh_checks_fini(&d->checks);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)
         bh_daemon_say(d, "the audit log was not closed: %s", err.msg);
     bh_audit_close(d->audit);

@@ -301,6 +301,7 @@ static void act(struct bh_daemon *d, const struct bh_decision *dec)
 void bh_decide_later(struct bh_daemon *d, const struct bh_err *why)
 {
     bh_daemon_say(d, "nothing is decided for a moment: %s", why->msg);
+    (void)snprintf(d->checks.store, sizeof(d->checks.store), "%.190s", why->msg);
     if (!d->broken_until_ms) /* what fails meanwhile does not put it off */
         d->broken_until_ms = bh_daemon_now(d) + BROKEN_MS;
     d->due = true;
