@@ -72,6 +72,13 @@ def test_a_stranger_is_stopped():
         job = n.submit('chat', 'sleep', '600')
         lease = n.active(job)
         card = card_of(n, lease)
+        # A lease of tier process is bounded as one of tier container is.
+        files = [pathlib.Path(g, f) for g in n.cgroups() for f in ('pids.max', 'memory.max', 'memory.limit_in_bytes')]
+        bounds = {f.name: f.read_text().strip() for f in files if f.exists()}
+        same(bounds['pids.max'], '8192')
+        most = int(bounds.get('memory.max') or bounds['memory.limit_in_bytes'])
+        total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
+        assert most < total, (most, total)
         with stranger(n, card['index']) as p:
             until(lambda: [c for c in checks(n, 'stranger') if c['state'] == 'bad'], 30, n.log)
             bad = checks(n, 'stranger')[0]
@@ -85,8 +92,6 @@ def test_a_stranger_is_stopped():
         same(n.lease(lease)['lease']['state'], 'active')
         # What a lease has is its own, and a card of no pool is nobody's business.
         same([c['state'] for c in checks(n, 'gpu')], ['ok'])
-        n.post(f'/v1/jobs/{job}/cancel')
-        n.wait_lease(lease, 'released')
         n.sound()
 
 
