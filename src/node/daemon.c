@@ -34,8 +34,6 @@
 
 enum {
     TICK_US = 1000000,
-    LOOK_TICKS = 5,
-    LOOK_IDLE_TICKS = 60,
     ASKED_MS = 30000,
     WHYS = 64, /* a tick */
     POLICY_MAX = 64 << 20,
@@ -125,6 +123,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)fd;
     (void)events;
     d->view.now_ms = d->asked_ms = bh_daemon_now(d);
+    bh_checks_fresh(d);
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
@@ -140,8 +139,12 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     (void)fd;
     (void)events;
     d->look_source = sd_event_source_disable_unref(d->look_source);
-    if (bh_silicon_looked(&d->silicon, &moved, &err) < 0)
+    const int rc = bh_silicon_looked(&d->silicon, &moved, &err);
+    (void)snprintf(d->checks.look, sizeof(d->checks.look), "%.190s", rc < 0 ? err.msg : "");
+    if (rc < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
+    else
+        bh_watch_looked(d);
     if (moved && !d->moved)
         bh_daemon_say(
             d,
@@ -187,13 +190,16 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_upkeep_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
-    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0) {
+    if (++ticks % bh_watch_ticks(d, idle) == 0) {
         look_again(d);
         bh_meter_look(d);
     }
-    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0) {
-        d->meter.audit_failures++;
-        bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    if (!bh_store_in_transaction(d->store)) {
+        const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
+        (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
+        d->meter.audit_failures += rc < 0;
+        if (rc < 0)
+            bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
     }
     (void)sd_notify(0, "WATCHDOG=1");
     bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
@@ -473,7 +479,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_drift_start(d);
         bh_life_take_up(d);
         bh_health_tick(d);
-        bh_health_checks(d);
+        bh_watch_looked(d);
         bh_daemon_show(d);
         bh_meter_start(d);
     }
@@ -504,6 +510,8 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
     bh_meter_fini(&d->meter);
+    bh_watch_fini(&d->watch);
+    bh_checks_fini(&d->checks);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)
         bh_daemon_say(d, "the audit log was not closed: %s", err.msg);
     bh_audit_close(d->audit);

@@ -25,11 +25,13 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
+#include "node/checks.h"
 #include "node/health.h"
 #include "node/meter.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
 #include "node/tier.h"
+#include "node/watch.h"
 #include "node/worker.h"
 #include "store/audit.h"
 #include "store/state_job.h"
@@ -147,11 +149,14 @@ struct bh_daemon {
     bool has_cgroups;
     struct bh_containers tier;
     struct bh_meter meter;
+    struct bh_watch watch;
+    struct bh_checks checks;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */
     char servers_dir[4000]; /* RUN/mps */
     char canary[256]; /* what the test of the driver's own scrub said; "": it did not pass, or was not made */
+    char canary_why[200]; /* ... and why not */
     char node[256], leases_dir[4000], runs_dir[4000], keeper[4000], scrubber[4000];
     char cgroup[64]; /* below which the leases' are */
     BH_VEC(struct bh_life *) runs;

@@ -457,7 +457,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     bh_decide_health(d, uuid);
-    bh_health_checks(d);
+    bh_checks_stale(d);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
     show_card(d, uuid);

@@ -238,6 +238,10 @@ int bh_scrub_record(struct bh_daemon *d, struct bh_life *run, const struct bh_wo
                                      .object_type = "gpu",
                                      .object_id = o.gpu,
                                      .reason = result->text};
+    if (!clean) {
+        d->checks.scrubs_failed++;
+        (void)snprintf(d->checks.scrub, sizeof(d->checks.scrub), "%.90s: %.140s", o.gpu, result->text);
+    }
     rc = bh_store_begin(d->store, err);
     if (rc < 0)
         return rc;
@@ -271,6 +275,7 @@ int bh_scrub_canary(struct bh_daemon *d, bool *ret_shares, struct bh_err *err)
                            s->driver ? s->driver : "unknown", result.text);
             rc = bh_store_note_set_text(d->store, key, d->canary, err);
         } else {
+            (void)snprintf(d->canary_why, sizeof(d->canary_why), "%.190s", result.text);
             bh_daemon_say(d, "GPUs are not shared here: %s", result.text);
         }
     } else if (rc == BH_NOT_FOUND) {
