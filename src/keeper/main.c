@@ -87,9 +87,10 @@ static int open_place(struct bh_keeper *k, const char *path, struct bh_err *err)
     return BH_OK;
 }
 
+/* What cannot be known to be missing is there: nothing is begun on a guess. */
 static bool is_there(const struct bh_keeper *k, const char *name)
 {
-    return faccessat(k->folder, name, F_OK, 0) == 0;
+    return faccessat(k->folder, name, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 /* With the lock held: whoever was here before has said all that there is. */

@@ -6,9 +6,6 @@
 #include "node/scrub.h"
 #include "node/spec.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,19 +21,6 @@ enum {
 
 /* ---- nobody keeps it, and nobody will ---- */
 
-/*
- * A keeper that was started a moment ago may not have taken its lock yet. It begins nothing where it finds this file; whoever
- * has the lock before it was made is seen by the look that follows.
- */
-static void fence(const struct bh_keeper_place *at)
-{
-    char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s/" BH_KEEPER_BEGUN_NAME, at->folder);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0)
-        close(fd);
-}
-
 static void tell_to_stop(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_place *at)
 {
     const struct bh_keeper_order order = {
@@ -49,7 +33,8 @@ static void tell_to_stop(struct bh_daemon *d, struct bh_life *run, const struct 
         bh_daemon_say(d, "L%llu does not stop yet: %s", (unsigned long long)run->lease, err.msg);
 }
 
-/* True: nobody keeps it. Else its keeper was told to stop, and is waited for. */
+/* True: nobody keeps it, and nobody will. Else its keeper was told to stop and is waited for, or it is not known: the next tick asks
+ * again, and nobody else is given anything of it until then. */
 static bool unkept(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
@@ -58,9 +43,12 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
     int rc = bh_keeper_look(&at, &look, &err);
     if (rc == BH_OK && look.found == BH_KEEPER_NEVER) {
-        fence(&at);
-        rc = bh_keeper_look(&at, &look, &err);
+        rc = bh_keeper_fence(&at, &err); /* one that was started a moment ago may not have its lock yet */
+        if (rc == BH_OK)
+            rc = bh_keeper_look(&at, &look, &err);
     }
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
     const bool alive = rc == BH_OK && look.found == BH_KEEPER_LIVES;
     if (alive && !run->stopping)
         tell_to_stop(d, run, &at);
@@ -71,7 +59,7 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     if (alive)
         bh_life_watch(d, run, look.pidfd);
     bh_arena_fini(&arena);
-    return !alive;
+    return !alive && (rc == BH_OK || rc == BH_INVALID); /* a record of its end that nobody can read is one */
 }
 
 /* ---- what becomes of the job ---- */

@@ -26,6 +26,7 @@
 #include "host/cgroup.h"
 #include "node/cert.h"
 #include "node/health.h"
+#include "node/meter.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
 #include "node/tier.h"
@@ -93,6 +94,7 @@ struct bh_life {
     bool stopping;     /* its keeper was told to end it */
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
+    uint32_t doubts;   /* times that nobody could say what its keeper does */
     char tenant[64];
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
@@ -143,6 +145,7 @@ struct bh_daemon {
     struct bh_cgroups cgroups;
     bool has_cgroups;
     struct bh_containers tier;
+    struct bh_meter meter;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { PAGE = 1000 };
+enum { PAGE = 1000, DOUBTS = 60 /* between two words of it */ };
 
 /* ---- the table ---- */
 
@@ -249,6 +249,13 @@ void bh_life_watch(struct bh_daemon *d, struct bh_life *run, int pidfd)
         close(pidfd);
 }
 
+void bh_life_doubt(struct bh_daemon *d, struct bh_life *run, const struct bh_err *why)
+{
+    if (run->doubts++ % DOUBTS == 0)
+        bh_daemon_say(d, "L%llu: it is not known whether it is kept, and asked again: %s",
+                      (unsigned long long)run->lease, why->msg);
+}
+
 static int on_started(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
     struct bh_life *run = arg;
@@ -347,6 +354,8 @@ static void ended(struct bh_daemon *d, struct bh_life *run, const struct bh_keep
     char why[BH_KEEPER_TEXT];
     const bool lost = look->found == BH_KEEPER_LOST;
     const struct bh_keeper_end *end = &look->end;
+    if (!lost)
+        bh_meter_ended(d, run, end);
     if (lost)
         (void)snprintf(why, sizeof(why), "its keeper is gone without a word");
     else if (end->how == BH_KEEPER_NOT_BEGUN)

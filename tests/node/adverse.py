@@ -4,10 +4,14 @@
 Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS
 """
 import contextlib
+import os
+import pathlib
+import shutil
 import sqlite3
+import time
 
 import lab
-from lab import NOBODY, has, node, same, until
+from lab import NOBODY, has, node, same, until, write
 
 
 def write_books(n, sql):
@@ -15,6 +19,51 @@ def write_books(n, sql):
     db = sqlite3.connect(f'{n.state}/bulkhead.db', timeout=30)
     with contextlib.closing(db):
         db.executescript(sql)
+
+
+SLOW = '''#!/bin/sh
+while test -e HERE/slow; do sleep 0.1; done
+exec REAL "$@"
+'''
+
+
+def slow_keeper(n):
+    """The same daemon beside a keeper that takes its time: it takes the one that stands beside it."""
+    built = pathlib.Path(lab.DAEMON).parent.parent
+    os.makedirs('other/node')
+    os.makedirs('other/keeper')
+    for name in ('scrub', 'warden', 'governor', 'oci', 'store'):
+        os.symlink(built / name, f'other/{name}')
+    shutil.copy(lab.DAEMON, 'other/node/bulkheadd')
+    write('other/keeper/bulkhead-keeper', SLOW.replace('REAL', str(built / 'keeper/bulkhead-keeper')).replace('HERE', n.here))
+    os.chmod('other/keeper/bulkhead-keeper', 0o755)
+    n.program = os.path.abspath('other/node/bulkheadd')
+
+
+def test_a_keeper_that_comes_late():
+    """Its lease is over only when nothing can begin any more, and that cannot be said while the disk takes no file."""
+    with node(serve=False) as n:
+        slow_keeper(n)
+        n.start()
+        write('slow', '')
+        job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
+        until(lambda: n.job(job)['leases'], 30, n.log)
+        lease = n.leases_of(job)[0]
+        begun = pathlib.Path(n.state, 'leases', lease[1:], 'begun')
+        until(lambda: (begun.parent / 'keeper.json').exists(), 30, n.log)
+        begun.symlink_to('nowhere')  # no file of that name can be made
+        assert n.post(f'/v1/jobs/{job}/cancel').ok
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(2.5)
+        assert n.lease(lease)['lease']['state'] in ('draining', 'failed'), n.lease(lease)
+        begun.unlink()
+        n.wait_lease(lease, 'released')
+        same(n.wait(job)['end'], 'cancelled')
+        os.unlink('slow')
+        until(lambda: not n.processes('sh', 'bulkhead-keeper'), 30, lambda: [lab.cmdline(p) for p in n.processes()])
+        same(os.path.exists('ran'), False, 'it began after its lease was over')
+        n.nothing_left()
+        n.sound()
 
 
 def test_shares_up_to_what_the_card_has():
