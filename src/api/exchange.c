@@ -208,9 +208,8 @@ static int know_caller(struct bh_exchange *x)
                         api->core.store, api->core.view->now_ms, &x->q.arena, &x->q.caller, &x->q.problem);
     if (rc < 0)
         return authorization ? shown_in_vain(x, rc) : rc;
-    if (!x->q.caller.token)
-        return 0;
-    (void)snprintf(key, sizeof(key), "token:%llu", (unsigned long long)x->q.caller.token);
+    /* Whichever of his tokens he shows, and whether he shows one at all, it is he who asks. */
+    (void)snprintf(key, sizeof(key), "who:%.58s", x->q.caller.principal);
     return take_one(x, key);
 }
 
@@ -275,7 +274,8 @@ static enum MHD_Result start_stream(struct bh_exchange *x)
 {
     struct bh_limit_caller *c = bh_limit_find(&x->api->limit, x->conn->key, bh_api_clock());
     if (!c || !bh_limit_stream(&x->api->limit, c)) {
-        bh_streams_reap(x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
+        bh_streams_reap(
+            x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
         x->q.problem.retry_s = 5;
         (void)bh_api_refuse(&x->q.problem, BH_LIMITED, "too many streams of events are open");
         return answer_problem(x);
