@@ -6,6 +6,7 @@
  */
 #include "api/handle.h"
 
+#include "store/state_room.h"
 #include "wire/stream.h"
 
 enum { LOG_DEFAULT = 256 * 1024 };
@@ -35,6 +36,24 @@ static int attempt(struct bh_api_core *core, struct bh_api_req *q, const struct 
     return 0;
 }
 
+/* What it wrote, with its attempts' folders, goes one day; that it did is known. */
+static int check_kept(struct bh_api_core *core, struct bh_api_req *q, uint64_t job)
+{
+    struct bh_err err;
+    uint64_t pruned_ms;
+    const int rc = bh_store_remain_pruned(core->store, job, &pruned_ms, &err);
+    if (rc < 0)
+        return bh_api_fail(q, rc, &err);
+    if (!pruned_ms)
+        return 0;
+    bh_api_hint(&q->problem, NULL, NULL, "keep what you need elsewhere: docs/node.md says how long it stays");
+    return bh_api_refuse(
+        &q->problem, BH_NOT_FOUND,
+        "what J%llu wrote was removed %llu s ago: it was too old, or its tenant had too much",
+        (unsigned long long)job,
+        (unsigned long long)(core->view->now_ms > pruned_ms ? (core->view->now_ms - pruned_ms) / 1000 : 0));
+}
+
 int bh_h_log(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_q_log *in = q->in;
@@ -44,7 +63,7 @@ int bh_h_log(struct bh_api_core *core, struct bh_api_req *q)
     uint64_t lease;
     bool over;
     int rc = bh_h_job_get(core, q, &b);
-    if (rc < 0 || (rc = bh_api_check(q, b.tenant, b.user)) < 0 ||
+    if (rc < 0 || (rc = bh_api_check(q, b.tenant, b.user)) < 0 || (rc = check_kept(core, q, b.id)) < 0 ||
         (rc = attempt(core, q, &b, in->lease, &lease, &over)) < 0)
         return rc;
     q->log_folder =

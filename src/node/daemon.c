@@ -13,6 +13,7 @@
 #include "node/mech.h"
 #include "node/ops.h"
 #include "node/ponder.h"
+#include "node/retain.h"
 #include "node/rule.h"
 #include "node/scrub.h"
 #include "node/upkeep.h"
@@ -188,6 +189,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_decide_tick(d);
     bh_mech_tick(d);
     bh_upkeep_tick(d);
+    bh_retain_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
     if (++ticks % bh_watch_ticks(d, idle) == 0) {
@@ -501,6 +503,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
     bh_ponder_fini(d);
+    bh_retain_fini(d);
     bh_life_free_all(d);
     bh_health_fini(d);
     bh_sleep_fini(d);

@@ -28,6 +28,7 @@
 #include "node/checks.h"
 #include "node/health.h"
 #include "node/meter.h"
+#include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
 #include "node/tier.h"
@@ -130,6 +131,7 @@ struct bh_made_server {
 /* Questions that a child works out, and answers that still hold (ponder.c). */
 struct bh_ponder;
 struct bh_ponder_kept;
+struct bh_retain; /* retain.c */
 
 struct bh_daemon {
     struct bh_daemon_options opt;
@@ -162,6 +164,8 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    struct bh_room room;
+    struct bh_retain *retain;
     BH_VEC(struct bh_ponder *) ponders;
     struct bh_ponder_kept *pondered;
     size_t pondered_next;

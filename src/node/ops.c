@@ -220,6 +220,25 @@ static int find_key(struct bh_daemon *d, const char *note, uint64_t *ret_id, str
     return rc;
 }
 
+static uint64_t bytes_of(const struct bh_api_texts *texts)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < texts->n; i++)
+        sum += strlen(texts->at[i]) + 1;
+    return sum;
+}
+
+/* Before it is judged: who has too much waiting is not to fill the log with refusals either. */
+static int has_room(struct bh_daemon *d, const struct bh_api_caller *by, const struct bh_api_submit *what,
+                    struct bh_err *err)
+{
+    struct bh_store_load now;
+    const int rc = bh_store_load_get(d->store, what->tenant, by->user, &now, err);
+    return rc < 0 ? rc
+                  : bh_room_check(&d->room, &now, bytes_of(&what->argv) + bytes_of(&what->env),
+                                  bh_api_may(by, UINT32_C(1) << BH_ROLE_OPERATOR, NULL), err);
+}
+
 static int op_submit(void *self, const struct bh_api_caller *by, const struct bh_api_submit *what,
                      uint64_t ticket, uint64_t *ret_id, struct bh_err *err)
 {
@@ -240,6 +259,10 @@ static int op_submit(void *self, const struct bh_api_caller *by, const struct bh
         bh_arena_fini(&arena);
         /* It may have been asked for in this very turn. */
         return rc == BH_OK && bh_store_in_transaction(d->store) ? later(d, ticket, *ret_id) : rc;
+    }
+    if ((rc = has_room(d, by, what, err)) < 0) {
+        bh_arena_fini(&arena);
+        return rc;
     }
     const struct bh_admit_ask ask = ask_of(what);
     if (!bh_rule_judge(&d->book, &ask, &p.job, &terms, &grant, &why)) {
@@ -618,6 +641,7 @@ static void op_auth_failed(void *self, const char *from, bool locked_out, const 
 
 void bh_ops_init(struct bh_daemon *d)
 {
+    d->room = bh_room_as_told();
     d->ops = (struct bh_api_ops){.self = d,
                                  .submit = op_submit,
                                  .cancel = op_cancel,

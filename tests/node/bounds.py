@@ -115,5 +115,77 @@ def test_what_was_dropped_is_told():
         n.quiet()
 
 
+def folder_of(n, job):
+    return pathlib.Path(n.state, 'leases', n.leases_of(job)[0][1:])
+
+
+def test_what_ended_jobs_leave_goes():
+    """The oldest of a tenant that has too much; that of all that is too old. It is recorded, and logs says so."""
+    with node(serve=False) as n:
+        n.more = {'BULKHEAD_KEEP_OUTPUT': '20MiB'}
+        n.start()
+        small = n.submit('train', 'echo', 'still here')
+        big = []
+        for _ in range(3):
+            big.append(n.submit('chat', 'sh', '-c', 'echo $MINE; yes | head -c 9000000', env=['MINE=secret']))
+            same(n.wait(big[-1])['status'], 0)
+            n.wait_lease(n.leases_of(big[-1])[0], 'released')
+        until(lambda: n.audit(event='job.prune', object_id=big[0]), 60, n.log)
+        r = n.get(f'/v1/jobs/{big[0]}/logs')
+        same(r.status, 404, repr(r))
+        has(r.words, f'what {big[0]} wrote was removed')
+        same([p.name for p in folder_of(n, big[0]).iterdir()], ['begun'], 'what keeps a late keeper from beginning')
+        job = n.job(big[0])
+        same((job['argv'], job['job']['status']), ([], 0), 'the row stays, without the words')
+        for j in big[1:] + [small]:
+            assert n.get(f'/v1/jobs/{j}/logs').body, j
+        same(len(n.audit(event='job.prune')), 1)
+        n.quiet()
+        n.sound()
+        # All that is older than it may be; the folders of keepers that cannot come any more go as a whole.
+        n.kill(signal.SIGTERM)
+        hours = time.time() - 7200
+        for j in big[1:] + [small]:
+            os.utime(pathlib.Path(n.state, 'leases', str(n.rows('SELECT id FROM leases WHERE job = ?', int(j[1:]))[0]['id'])),
+                     (hours, hours))
+        n.more = {'BULKHEAD_KEEP_FOR': '1s'}
+        n.start()
+        until(lambda: len(n.audit(event='job.prune')) == 4, 60, n.log)
+        same(n.get(f'/v1/jobs/{small}/logs').status, 404)
+        assert not folder_of(n, small).exists() and folder_of(n, big[0]).exists()
+        n.sound()
+        n.kill(signal.SIGTERM)
+        n.verified()
+
+
+def test_how_much_may_wait():
+    """Of one user, and of one job; who is full says why, and others still come in."""
+    with node(serve=False) as n:
+        n.more = {'BULKHEAD_WAITING_JOBS': '40'}
+        n.start()
+        for i in range(4, 8):
+            assert n.post(f'/v1/gpus/{i}/cordon').ok
+        ask = {'tenant': 'lab', 'argv': ['true'], 'milli': 250}
+        mine = []
+        for _ in range(10):
+            r = n.post('/v1/jobs', ask, uid=NOBODY)
+            same(r.status, 201, repr(r))
+            mine.append(r.json['id'])
+        r = n.post('/v1/jobs', ask, uid=NOBODY)
+        same((r.status, r.json['error']['code']), (409, 'quota_exceeded'), repr(r))
+        has(r.words, '10 jobs of yours wait already')
+        same(n.audit(event='alloc.deny'), [], 'no records of it: a loop would fill the log')
+        assert n.post('/v1/jobs', ask).ok, 'an operator acts for others'
+        n.submit('chat', 'true')
+        assert n.post(f'/v1/jobs/{mine[0]}/cancel', uid=NOBODY).ok
+        assert n.post('/v1/jobs', ask, uid=NOBODY).ok
+        r = n.post('/v1/jobs', {**ask, 'env': [f'A{i}=' + 'x' * 1000 for i in range(200)]})
+        same((r.status, r.json['error']['code']), (413, 'too_large'), repr(r))
+        for j in n.get('/v1/jobs?live=true&limit=1000').json['jobs']:
+            n.post(f'/v1/jobs/{j["id"]}/cancel')
+        n.quiet()
+        n.sound()
+
+
 if __name__ == '__main__':
     lab.tap.main(globals())
