@@ -92,7 +92,7 @@ static void fill(struct bh_store *s)
     (void)snprintf(
         text, sizeof(text),
         "INSERT INTO grants(id, lease, gpu, kind, key, base, milli, mib) SELECT id, id, printf('GPU-%%02d',"
-        " id %% %d), iif(id %% 4, 'whole', 'mig'), iif(id %% 4, '', 'mig:1g.10gb@' || (id %% 7)), '', 1000,"
+        " id %% %d), iif(id %% 4, 'whole', 'mig'), iif(id %% 4, '', 'mig:1g.10gb@' || (id %% 7)), '', iif(id %% 4, 1000, 142),"
         " iif(id %% 4, 81559, 9728) FROM leases",
         CARDS);
     run(s, text);

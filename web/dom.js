@@ -65,6 +65,7 @@ function gone(v) {
 const isSame = (a, b) => typeof a === 'string' ? typeof b === 'string' : typeof b !== 'string' && a.tag === b.tag && a.key === b.key;
 
 function patch(el, was, now) {
+  if (was === now) return; // the same value again: whoever made it knows that nothing changed
   if (typeof now === 'string') {
     if (was !== now) el.data = now;
     return;

@@ -64,6 +64,22 @@ function arranged(data, p) {
   return memo.out;
 }
 
+// What is said of all of them together: found once for each answer.
+const sums = new WeakMap();
+function summary(data) {
+  let s = sums.get(data);
+  if (!s) {
+    s = {ill: 0, granted: 0, tenants: new Set()};
+    for (const g of data.gpus) {
+      s.ill += isIll(g) ? 1 : 0;
+      s.granted += grantedOf(g).milli;
+      for (const x of g.slices) if (x.tenant) s.tenants.add(x.tenant);
+    }
+    sums.set(data, s);
+  }
+  return s;
+}
+
 // ---- one card ----
 
 const narrow = (p, compute, all) => !all && (compute ? p.c1 - p.c0 : p.m1 - p.m0) < NARROW;
@@ -196,9 +212,11 @@ function cards(groups, named) {
     const out = [];
     for (let i = from; i < all.lines.length && all.lines[i].y < bottom + 2 * size; i++) {
       const l = all.lines[i];
-      out.push(l.name !== undefined
+      // A row that was made stays as it is until there is another answer.
+      l.made ??= l.name !== undefined
         ? h('div.ghead', {key: `head ${l.name}`, style: {transform: `translateY(${l.y}px)`}}, headWords(l))
-        : h('div.grow', {key: keyOf(l.items[0]), style: {transform: `translateY(${l.y}px)`, 'grid-template-columns': `repeat(${columns}, minmax(0, 1fr))`}}, l.items.map(card)));
+        : h('div.grow', {key: keyOf(l.items[0]), style: {transform: `translateY(${l.y}px)`, 'grid-template-columns': `repeat(${columns}, minmax(0, 1fr))`}}, l.items.map(card));
+      out.push(l.made);
     }
     render(el, out);
   };
@@ -390,9 +408,7 @@ function detail(data, id) {
 }
 
 function legend(data, p) {
-  const names = new Set();
-  for (const g of data.gpus) for (const s of g.slices) if (s.tenant) names.add(s.tenant);
-  return h('div.legend', {role: 'group', 'aria-label': 'Tenants on these GPUs'}, [...names].sort((a, b) => f.colourOf(a) - f.colourOf(b)).slice(0, 24).map((t) => {
+  return h('div.legend', {role: 'group', 'aria-label': 'Tenants on these GPUs'}, [...summary(data).tenants].sort((a, b) => f.colourOf(a) - f.colourOf(b)).slice(0, 24).map((t) => {
     const on = (p.q || '').split(/\s+/).includes(t);
     return h('button.chip', {type: 'button', 'aria-pressed': String(on), class: `t${f.colourOf(t)}`, onclick: () => go({q: on ? '' : t})},
       h('span.glyph', {'aria-hidden': 'true'}, f.glyphOf(t)), ' ', t);
@@ -405,8 +421,7 @@ export function fleetPage() {
     const {shown, groups} = arranged(data, p);
     const view = p.view || (data.gpus.length > MANY ? 'map' : 'cards');
     const named = p.group !== 'none';
-    const ill = data.gpus.filter(isIll).length;
-    const granted = data.gpus.reduce((n, g) => n + grantedOf(g).milli, 0);
+    const {ill, granted} = summary(data);
     const pick = (v, text) => h('button', {type: 'button', 'aria-pressed': String(view === v), onclick: () => go({view: v})}, text);
     return h('div', {class: id ? 'with-panel' : ''},
       h('div.body', null,

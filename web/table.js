@@ -88,6 +88,16 @@ const line = (t, r, i) => h('tr', {role: 'row', key: t.rowKey(r), 'data-row': ''
   role: 'cell', 'data-label': c.label, class: c.num ? 'num' : c.cls || '',
 }, c.show ? c.show(r) : c.get(r) ?? h('span.muted', null, '–'))));
 
+// A long table is scrolled through: a row of the same answer, columns and address is the same row.
+const lines = new WeakMap();
+function lineOnce(t, r, i) {
+  const l = lines.get(r);
+  if (l && l.columns === t.columns && l.i === i && l.hash === location.hash) return l.made;
+  const made = line(t, r, i);
+  lines.set(r, {columns: t.columns, i, hash: location.hash, made});
+  return made;
+}
+
 export function table(t) {
   const shown = rowsOf(t);
   const long = shown.length > LONG;
@@ -103,5 +113,5 @@ export function table(t) {
         redraw();
       } : null},
       h('table', {role: 'table', 'aria-rowcount': shown.length + 1, 'aria-label': t.label}, head(t),
-        h('tbody', {role: 'rowgroup'}, pad(first, 'above'), shown.slice(first, last).map((r, i) => line(t, r, first + i)), pad(shown.length - last, 'below')))));
+        h('tbody', {role: 'rowgroup'}, pad(first, 'above'), shown.slice(first, last).map((r, i) => (long ? lineOnce : line)(t, r, first + i)), pad(shown.length - last, 'below')))));
 }

@@ -20,8 +20,10 @@ static void add_headers(struct bh_exchange *x, struct MHD_Response *r)
     const bool failed = q->status >= 300;
     char text[24];
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                  !failed && q->route && q->route->type ? q->route->type
-                                                                        : "application/json");
+                                  failed || !q->route ? "application/json"
+                                  : q->type           ? q->type
+                                  : q->route->type    ? q->route->type
+                                                      : "application/json");
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (q->status == 401)
@@ -36,6 +38,9 @@ static void add_headers(struct bh_exchange *x, struct MHD_Response *r)
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->next_offset);
         (void)MHD_add_response_header(r, "Bulkhead-Next-Offset", text);
         (void)MHD_add_response_header(r, "Bulkhead-Ended", q->ended ? "true" : "false");
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->dropped);
+        if (q->dropped)
+            (void)MHD_add_response_header(r, "Bulkhead-Dropped", text);
     }
     if (x->api->draining)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -52,6 +57,8 @@ static enum MHD_Result answer(struct bh_exchange *x)
     add_headers(x, r);
     x->state = BH_EX_ANSWERED;
     x->moved_ms = bh_api_clock();
+    if (x->q.status > 0 && x->q.status < BH_API_STATUSES)
+        x->api->core.answers[x->q.status]++;
     const enum MHD_Result rc = MHD_queue_response(x->mhd, (unsigned)x->q.status, r);
     MHD_destroy_response(r);
     return rc;
@@ -139,6 +146,7 @@ static struct bh_exchange *begin(struct bh_api *api, struct MHD_Connection *mhd,
     x->file = bh_console_find(x->q.method, x->q.path);
     x->q.key = header(x, "Idempotency-Key");
     x->q.last_event = header(x, "Last-Event-ID");
+    x->q.accept = header(x, MHD_HTTP_HEADER_ACCEPT);
     (void)MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, add_query, &x->q);
     return x;
 }
@@ -267,7 +275,8 @@ static enum MHD_Result start_stream(struct bh_exchange *x)
 {
     struct bh_limit_caller *c = bh_limit_find(&x->api->limit, x->conn->key, bh_api_clock());
     if (!c || !bh_limit_stream(&x->api->limit, c)) {
-        bh_streams_reap(x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
+        bh_streams_reap(
+            x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
         x->q.problem.retry_s = 5;
         (void)bh_api_refuse(&x->q.problem, BH_LIMITED, "too many streams of events are open");
         return answer_problem(x);

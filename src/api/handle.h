@@ -95,6 +95,7 @@ BH_HANDLER(bh_h_token_make);
 BH_HANDLER(bh_h_token_revoke);
 BH_HANDLER(bh_h_backup);
 BH_HANDLER(bh_h_events);
+BH_HANDLER(bh_h_metrics);
 
 /* ---- shared by some ---- */
 

@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/model/policy.h"
+#include "metrics/metrics.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -195,6 +196,8 @@ struct bh_api_ops {
     /* Into a file of this name below the state folder's `backups`. */
     int (*backup)(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
                   struct bh_err *err);
+    /* Everything that is measured, whoever asks: what is shown to whom is decided when it is written. Cannot fail. */
+    void (*metrics)(void *self, struct bh_metrics *ret);
     /* Somebody showed a token that is none, or was locked out: to be audited. Cannot be refused. */
     void (*auth_failed)(void *self, const char *from, bool locked_out, const char *why);
 };

@@ -79,6 +79,7 @@ int bh_api_start(const struct bh_api_config *c, struct bh_api **ret, struct bh_e
     api->core =
         (struct bh_api_core){.store = c->store, .ops = c->ops, .view = c->view, .log_dir = c->log_dir};
     bh_limit_init(&api->limit, &c->limits);
+    api->core.limit = &api->limit;
     bh_events_init(&api->events, c->limits.events, c->view->started_ms);
     api->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     api->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -7,7 +7,6 @@
 #include "api/server.h"
 
 #include <poll.h>
-#include <sys/stat.h>
 
 enum {
     LOOK_MS = 100,            /* at the sizes of logs that somebody follows */
@@ -64,9 +63,7 @@ void bh_wait_ready(struct bh_exchange *x)
 
 static bool has_grown(const struct bh_exchange *x)
 {
-    struct stat st;
-    return x->q.log_path && stat(x->q.log_path, &st) == 0 && st.st_size > 0 &&
-           (uint64_t)st.st_size > x->q.next_offset;
+    return x->q.log_folder && bh_stream_has_moved(x->q.log_folder, x->q.log_name, &x->q.log_mark);
 }
 
 /* The same question again; true: it has an answer now. */

@@ -76,18 +76,14 @@ static bool take_number(struct scan *s, int base, uint32_t *ret)
     return s->at > from;
 }
 
-/* Older drivers quote the process: pid='1234'. What they do not know they call <unknown>. */
+/* Older drivers quote the process: pid='1234'. Only the first is the driver's: its name follows, and that is the tenant's choice. */
 static uint32_t take_pid(struct scan *s)
 {
-    static const char *const marks[] = {"pid='", "pid="};
-    for (; s->at < s->end; s->at++)
-        for (size_t i = 0; i < BH_COUNT_OF(marks); i++) {
-            struct scan t = *s;
-            uint32_t pid;
-            if (take_word(&t, marks[i]) && take_number(&t, 10, &pid))
-                return pid;
-        }
-    return 0;
+    uint32_t pid;
+    if (!take_word(s, ", pid="))
+        return 0;
+    (void)take_word(s, "'");
+    return take_number(s, 10, &pid) ? pid : 0;
 }
 
 bool bh_xid_line(const char *text, size_t n, struct bh_xid_line *ret)
@@ -95,9 +91,10 @@ bool bh_xid_line(const char *text, size_t n, struct bh_xid_line *ret)
     const char *at = memmem(text, n, "NVRM: Xid (PCI:", strlen("NVRM: Xid (PCI:"));
     struct scan s = {at, text + n};
     *ret = (struct bh_xid_line){0};
-    if (!at || !take_word(&s, "NVRM: Xid (PCI:") || !take_number(&s, 16, &ret->domain) ||
-        !take_word(&s, ":") || !take_number(&s, 16, &ret->bus) || !take_word(&s, ":") ||
-        !take_number(&s, 16, &ret->device))
+    if (!at || (at > text && at[-1] != ';')) /* else it is a part of what somebody else says */
+        return false;
+    if (!take_word(&s, "NVRM: Xid (PCI:") || !take_number(&s, 16, &ret->domain) || !take_word(&s, ":") ||
+        !take_number(&s, 16, &ret->bus) || !take_word(&s, ":") || !take_number(&s, 16, &ret->device))
         return false;
     uint32_t function;
     if (take_word(&s, ".") && !take_number(&s, 16, &function))

@@ -75,6 +75,8 @@ TEST(lines_of_the_kernels_log)
         {"NVRM: Xid (PCI:0000:3b:00.): 31, pid=1", false, 0, 0, 0, 0, 0},
         {"NVRM: Xid (PCI:99999999999:3b:00): 31", false, 0, 0, 0, 0, 0},
         {"NVRM: Xid (PCI:0000:", false, 0, 0, 0, 0, 0},
+        {"NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=pid=77", true, 0, 0x3b, 0, 79, 0},
+        {"4,1,1,-;evil[7]: NVRM: Xid (PCI:0000:3b:00): 31, pid=1", false, 0, 0, 0, 0, 0},
         {"usb 1-1: new device", false, 0, 0, 0, 0, 0},
         {"", false, 0, 0, 0, 0, 0},
     };

@@ -143,6 +143,7 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     d->moved = moved;
     bh_health_looked(d);
     bh_mech_look(d);
+    bh_meter_looked(d);
     bh_daemon_show(d);
     return 0;
 }
@@ -288,10 +289,14 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_upkeep_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
-    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0)
+    if (++ticks % (idle ? LOOK_IDLE_TICKS : LOOK_TICKS) == 0) {
         look_again(d);
-    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0)
+        bh_meter_look(d);
+    }
+    if (!bh_store_in_transaction(d->store) && bh_audit_tick(d->audit, &wait_ms, &err) < 0) {
+        d->meter.audit_failures++;
         bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+    }
     (void)sd_notify(0, "WATCHDOG=1");
     bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
     (void)sd_event_source_set_time(source, usec + TICK_US);
@@ -574,6 +579,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_health_tick(d);
         bh_health_checks(d);
         bh_daemon_show(d);
+        bh_meter_start(d);
     }
     return rc;
 }
@@ -601,6 +607,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
+    bh_meter_fini(&d->meter);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)
         bh_daemon_say(d, "the audit log was not closed: %s", err.msg);
     bh_audit_close(d->audit);

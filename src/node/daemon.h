@@ -27,6 +27,7 @@
 #include "node/cert.h"
 #include "node/clock.h"
 #include "node/health.h"
+#include "node/meter.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
 #include "node/tier.h"
@@ -146,6 +147,7 @@ struct bh_daemon {
     struct bh_cgroups cgroups;
     bool has_cgroups;
     struct bh_containers tier;
+    struct bh_meter meter;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */

@@ -8,6 +8,7 @@
 #include "node/rule.h"
 
 #include <stdio.h>
+#include <time.h>
 
 enum { STEPS = 2000000, BROKEN_MS = 1000, HOLD_MS = 30000 };
 
@@ -388,6 +389,7 @@ static bool withdrawn(struct bh_daemon *d, const struct bh_decision *dec)
 void bh_decide_later(struct bh_daemon *d, const struct bh_err *why)
 {
     bh_daemon_say(d, "nothing is decided for a moment: %s", why->msg);
+    d->meter.store_failures++;
     if (!d->broken_until_ms) /* what fails meanwhile does not put it off */
         d->broken_until_ms = bh_daemon_now(d) + BROKEN_MS;
     d->due = true;
@@ -412,7 +414,7 @@ static bool recovered(struct bh_daemon *d)
     return !d->broken_until_ms;
 }
 
-void bh_decide(struct bh_daemon *d)
+static void decide(struct bh_daemon *d)
 {
     struct bh_err err;
     size_t n = 0;
@@ -441,6 +443,20 @@ void bh_decide(struct bh_daemon *d)
         bh_decide_later(d, &err);
     if (more)
         bh_daemon_due(d);
+}
+
+static uint64_t clock_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+void bh_decide(struct bh_daemon *d)
+{
+    const uint64_t began = clock_us();
+    decide(d);
+    bh_meter_cycle(&d->meter, clock_us() - began);
 }
 
 /* ---- those that are set aside ---- */

@@ -9,6 +9,7 @@
 #include "node/health_inside.h"
 #include "node/spec.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -102,10 +103,11 @@ static struct bh_life *by_instance(struct bh_daemon *d, const struct bh_gpu_even
 static struct bh_life *culprit_of(struct bh_daemon *d, const struct bh_gpu_event *e, const lives *runs)
 {
     const uint32_t pid = pid_of(d, e);
-    if (runs->n == 1)
-        return runs->at[0];
     struct bh_life *found = by_pid(d, runs, pid);
-    return found ? found : by_instance(d, e, runs);
+    /* One that lives and is in no lease here is somebody else's: an operator's, say. */
+    if (found || (pid && kill((pid_t)pid, 0) == 0))
+        return found;
+    return runs->n == 1 ? runs->at[0] : by_instance(d, e, runs);
 }
 
 /* ---- what is written ---- */

@@ -354,6 +354,8 @@ static void ended(struct bh_daemon *d, struct bh_life *run, const struct bh_keep
     char why[BH_KEEPER_TEXT];
     const bool lost = look->found == BH_KEEPER_LOST;
     const struct bh_keeper_end *end = &look->end;
+    if (!lost)
+        bh_meter_ended(d, run, end);
     if (lost)
         (void)snprintf(why, sizeof(why), "its keeper is gone without a word");
     else if (end->how == BH_KEEPER_NOT_BEGUN)

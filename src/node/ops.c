@@ -633,5 +633,6 @@ void bh_ops_init(struct bh_daemon *d)
                                  .checkpoint = op_checkpoint,
                                  .rotate = op_rotate,
                                  .backup = op_backup,
+                                 .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed};
 }

@@ -12,7 +12,6 @@
 #include "store/db_inside.h"
 #include "store/db_open.h"
 #include "store/db_schema.h"
-#include "store/state_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -70,8 +69,6 @@ static int connect_to(struct bh_store *s, const char *file, int flags, const str
         /* The first read is what really opens it: the log is looked for, a file of another kind is found out. */
         rc = bh_sqlite_number(s->db, "SELECT count(*) FROM sqlite_schema", &objects, err);
     }
-    if (rc == 0)
-        rc = bh_usage_define(s->db, err);
     const int why = sqlite3_errcode(s->db) & 0xff;
     s->no_index = rc < 0 && (why == SQLITE_CANTOPEN || why == SQLITE_READONLY);
     return rc < 0 ? bh_wrap(err, rc, "'%s'", s->path) : 0;

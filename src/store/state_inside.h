@@ -59,9 +59,6 @@ int bh_usage_open(struct bh_store *s, uint64_t lease, uint64_t at_ms, struct bh_
 int bh_usage_close(struct bh_store *s, uint64_t lease, uint64_t grant, uint64_t at_ms,
                    struct bh_err *err) BH_MUST_USE;
 
-/* What its queries call, on a new connection. */
-int bh_usage_define(sqlite3 *db, struct bh_err *err) BH_MUST_USE;
-
 /* Slices as a lease's steps move them: in state_slice.c. */
 int bh_slices_take(struct bh_store *s, uint64_t lease, uint64_t grant, const struct bh_slice_name *name,
                    uint32_t milli, uint32_t mib, uint64_t at_ms, struct bh_err *err) BH_MUST_USE;

@@ -2,7 +2,7 @@
 /* state_usage.c - intervals: opened and closed by the steps of leases, listed and added up for people. */
 #include "store/state_usage.h"
 
-#include "core/ledger/part.h"
+#include "core/ledger/strand.h"
 #include "store/state_inside.h"
 
 #include <string.h>
@@ -47,40 +47,16 @@ int bh_usage_close(struct bh_store *s, uint64_t lease, uint64_t grant, uint64_t 
     return bh_sql_run(&q, NULL, err);
 }
 
-/* ---- parts of a card ---- */
-
-static const char *text_of(sqlite3_value *v)
-{
-    const void *text = sqlite3_value_text(v);
-    return text ? text : "";
-}
-
-/* card_milli(model, kind, key, base, milli): what a bill counts. */
-static void card_milli(sqlite3_context *c, int n, sqlite3_value **v)
-{
-    const bool mig = n == 5 && strcmp(text_of(v[1]), "mig") == 0;
-    sqlite3_result_int64(c, bh_ledger_card_milli(text_of(v[0]), text_of(mig ? v[2] : v[3]),
-                                                 (uint32_t)sqlite3_value_int64(v[4])));
-}
-
-int bh_usage_define(sqlite3 *db, struct bh_err *err)
-{
-    const int code = sqlite3_create_function_v2(db, "card_milli", 5, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
-                                                card_milli, NULL, NULL, NULL);
-    return code == SQLITE_OK ? 0 : bh_sqlite_fail(db, code, err);
-}
-
 /* ---- reading ---- */
 
-#define CARD_MILLI "card_milli(c.model, u.kind, u.key, u.base, u.milli)"
 #define USAGE_FROM " FROM usage u JOIN leases l ON l.id = u.lease JOIN cards c ON c.uuid = u.gpu WHERE "
 /* The attempt had to make room. */
 #define LOST                                                                                              \
     "EXISTS (SELECT 1 FROM lease_history h WHERE h.lease = u.lease AND h.new = 'draining' AND h.cause = " \
     "'evict')"
-#define USAGE_COLUMNS                                                                                    \
-    "SELECT u.id, u.gpu, u.kind, u.key, u.base, u.lease, u.grant_id, u.tenant, u.mechanism, " CARD_MILLI \
-    ", u.mib, u.from_ms, u.to_ms, l.job, l.user, " LOST USAGE_FROM
+#define USAGE_COLUMNS                                                                                 \
+    "SELECT u.id, u.gpu, u.kind, u.key, u.base, u.lease, u.grant_id, u.tenant, u.mechanism, u.milli," \
+    " u.mib, u.from_ms, u.to_ms, l.job, l.user, " LOST USAGE_FROM
 /* ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time. */
 #define USAGE_OF " AND (?3 = 0 OR u.lease = ?3) AND (?4 IS NULL OR u.tenant = ?4)"
 #define USAGE_IN " AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
@@ -168,7 +144,7 @@ static int read_sum(struct bh_sql *q, struct bh_arena *arena, struct bh_store_us
 #define SUMS_BY(what, also)                                                                              \
     "SELECT tenant, of, mechanism, sum(gpu_ms), sum(mem_ms), sum(iif(lost, gpu_ms, 0)), count(*),"       \
     " min(first_ms) FROM (SELECT min(" CLIPPED_FROM ") AS first_ms, u.tenant AS tenant, " what " AS of," \
-    " u.mechanism AS mechanism, sum(" CARD_MILLI " * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS gpu_ms,"    \
+    " u.mechanism AS mechanism, sum(u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS gpu_ms,"           \
     " sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS mem_ms, " LOST                                 \
     " AS lost" USAGE_FROM INSIDE USAGE_OF " GROUP BY u.lease" also                                       \
     ") GROUP BY tenant, of, mechanism ORDER BY tenant, of, mechanism"
@@ -226,7 +202,7 @@ static int through(struct bh_store *s, const struct bh_store_usage_filter *f, bh
     struct bh_strand strand = {0};
     struct bh_sql q;
     int rc = bh_sql_get(s,
-                        "WITH held AS (SELECT u.gpu AS gpu, " CARD_MILLI " AS milli,"
+                        "WITH held AS (SELECT u.gpu AS gpu, u.milli AS milli,"
                         " iif(u.kind = 'whole', c.memory_mib, u.mib) AS mib, " CLIPPED_FROM
                         " AS a, " CLIPPED_TO " AS b" USAGE_FROM INSIDE USAGE_OF ")"
                         " SELECT gpu, a, milli, mib FROM held UNION ALL SELECT gpu, b, -milli, -mib FROM held"

@@ -16,7 +16,7 @@ struct bh_store_usage {
     const char *tenant, *user;
     struct bh_slice_name slice;
     uint8_t mechanism;       /* enum bh_mechanism */
-    uint32_t milli, mib;     /* milli: of the card (core/ledger/part.h) */
+    uint32_t milli, mib;     /* milli: of the card */
     uint64_t from_ms, to_ms; /* to_ms 0: still open */
     bool lost;               /* the attempt was ended to make room: its work is lost or was saved by itself */
 };
@@ -54,7 +54,7 @@ struct bh_store_usage_card {
     const char *gpu;
     uint32_t index, memory_mib;
     uint64_t milli_ms;                           /* given away */
-    uint64_t stranded_milli_ms, stranded_mib_ms; /* core/ledger/part.h */
+    uint64_t stranded_milli_ms, stranded_mib_ms; /* core/ledger/strand.h */
 };
 typedef BH_VEC(struct bh_store_usage_card) bh_store_usage_cards;
 

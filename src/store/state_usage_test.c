@@ -74,7 +74,7 @@ TEST(an_instance_counts_as_what_it_is_of_its_card)
     CHECK_EQ(fix_end(&f, b), 0);
     const uint64_t to_b = f.now;
     const struct bh_store_usage_filter when = {.to_ms = 20000};
-    CHECK_EQ(bh_store_usage_sum(f.s, &f.arena, &when, &sums, &f.err), 0);
+    CHECK_EQ(bh_store_usage_sum(f.s, &f.arena, &when, BH_USAGE_OF_TENANT, &sums, &f.err), 0);
     CHECK_EQ(sums.n, 2);
     CHECK_EQ(sums.at[0].milli_ms, 285 * (to_b - from_b)); /* a half of 571 */
     CHECK_EQ(sums.at[1].milli_ms, 428 * (to_a - from_a));
@@ -95,7 +95,7 @@ TEST(a_clock_that_goes_back_ends_an_interval_where_it_began)
     fix_fini(&f);
 }
 
-TEST(an_instance_is_billed_as_the_part_of_the_card_that_it_is)
+TEST(what_two_instances_leave_is_stranded)
 {
     static const struct bh_slice_name instance = {
         .gpu = GPU_A, .kind = BH_SLICE_MIG, .key = "mig:3g.40gb@0", .base = ""};
@@ -105,8 +105,8 @@ TEST(an_instance_is_billed_as_the_part_of_the_card_that_it_is)
     bh_store_usage_cards cards = {0};
     fix_init(&f);
     f.now = 1000;
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, instance.key, 40000, "", f.now, &f.err), 0);
-    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "mig:3g.40gb@4", 39000, "", f.now, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, instance.key, 428, 40000, "", f.now, &f.err), 0);
+    CHECK_EQ(bh_store_slice_add(f.s, GPU_A, "mig:3g.40gb@4", 428, 39000, "", f.now, &f.err), 0);
     const uint64_t a = fix_active(&f, "red", instance, 0, 0);
     const uint64_t from_a = f.now;
     struct bh_slice_name other = instance;
@@ -167,9 +167,8 @@ TEST(an_attempt_that_had_to_make_room_is_told_apart)
 /* Whatever becomes of leases: what is charged is what was given away at each moment, by whom or where it is added up. */
 TEST(random_lives_are_charged_for_what_they_had)
 {
-    enum { SEEDS = 30, COMMANDS = 400 };
+    enum { SEEDS = 20, COMMANDS = 400 };
     static uint8_t bytes[COMMANDS * STORM_COMMAND];
-    uint64_t in_all = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct fix f;
         struct storm t = {.at_ms = 1};
@@ -187,7 +186,8 @@ TEST(random_lives_are_charged_for_what_they_had)
             given += storm_given(t.s) * ms;
             t.at_ms += ms;
             t.c = (struct bh_choice){bytes + at, STORM_COMMAND};
-            (void)storm_command(&t); /* what is refused changes nothing */
+            (void)(bytes[at + 1] % 4 ? storm_forward(&t)
+                                     : storm_command(&t)); /* what is refused changes nothing */
             bh_arena_fini(&t.arena);
         }
         CHECK_EQ(bh_store_commit(t.s, &t.err), 0);
@@ -208,11 +208,10 @@ TEST(random_lives_are_charged_for_what_they_had)
                 again += sums.at[k].milli_ms;
         }
         CHECK_EQ(again, given);
-        in_all += given;
+        CHECK(given > 0);
         bh_vec_fini(&sums);
         fix_fini(&f);
     }
-    CHECK(in_all > 0);
 }
 
 TEST_MAIN

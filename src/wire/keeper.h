@@ -7,7 +7,7 @@
  *
  *     keeper.json   the spec, written and synced before the keeper is started, never changed
  *     begun         made by the keeper before the work can begin: a lease runs at most once, whoever dies
- *     out, err      what the work wrote; out.1, err.1: the part before that (output_bytes)
+ *     out, err      what the work wrote; out.to-N, err.to-N: the part before that (output_bytes, wire/stream.h)
  *     end.json      the end record: whole or not there
  *
  * and in the run folder, which a reboot empties: ID.lock, locked by the living keeper and by nobody else, and ID.sock.

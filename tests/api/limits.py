@@ -2,6 +2,7 @@
 """What a caller may send, how often and how slowly; and that others are still served. Usage: limits.py TESTD SOURCE-ROOT"""
 import contextlib
 import json
+import pathlib
 import socket
 import time
 
@@ -157,6 +158,13 @@ def test_logs():
         same(t.get('/v1/jobs/J1/logs?offset=99').body, b'')
         same(t.get('/v1/jobs/J1/logs?lease=L2').status, 404)
         same(t.get('/v1/jobs/J3/logs').body, b'')
+        # A part that is kept, behind one that is not: the offsets are those of all that was written.
+        kept = pathlib.Path(t.path).parent / 'leases/1/err.to-100'
+        kept.write_bytes(b'0123456789')
+        r = t.get('/v1/jobs/J1/logs?stream=err&offset=5')
+        same((r.body, r.headers['Bulkhead-Dropped'], r.headers['Bulkhead-Next-Offset']), (b'0123456789', '85', '100'))
+        r = t.get('/v1/jobs/J1/logs?stream=err&offset=97')
+        same((r.body, r.headers['Bulkhead-Dropped']), (b'789', None))
         s = d.connect(t.path, 'tenant-user')
         c = d.Connection(s)
         c.request('GET', '/v1/jobs/J1/logs?offset=12&wait_ms=20000')

@@ -281,6 +281,19 @@ void testd_end_job(struct testd *t, uint64_t job)
     bh_api_changed(t->api, BH_API_KIND_JOB, job, "a", "ended");
 }
 
+/* One of each scope. */
+static void metrics(void *self, struct bh_metrics *ret)
+{
+    static const char *const tenants[] = {"a", "b"};
+    (void)self;
+    bh_metrics_add(ret, BH_METRIC_BUILD, NULL, 1, BH_LABELS("0", NULL, "testd", "true"));
+    bh_metrics_add(ret, BH_METRIC_SHARING, NULL, 1, BH_NO_LABELS);
+    for (int i = 0; i < 2; i++) {
+        bh_metrics_add(ret, BH_METRIC_T_LEASES, tenants[i], i + 1, BH_LABELS(tenants[i]));
+        bh_metrics_add(ret, BH_METRIC_L_MEMORY_LIMIT, tenants[i], 7, BH_LABELS(i ? "L2" : "L1", tenants[i]));
+    }
+}
+
 void testd_ops_init(struct testd *t)
 {
     t->ops = (struct bh_api_ops){.self = t,
@@ -298,5 +311,6 @@ void testd_ops_init(struct testd *t)
                                  .checkpoint = checkpoint,
                                  .rotate = rotate,
                                  .backup = backup,
+                                 .metrics = metrics,
                                  .auth_failed = auth_failed};
 }

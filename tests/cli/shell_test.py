@@ -20,7 +20,7 @@ def options_of(text):
 
 
 def test_every_verb_has_help_with_examples_first():
-    same(verbs(), ['lint', 'plan', 'explain', 'init', 'policy', 'tenants', 'quota', 'usage', 'gpus', 'leases', 'run', 'submit', 'ps', 'logs', 'cancel', 'why', 'what-if', 'describe', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'doctor', 'fleet', 'cordon', 'drain', 'upgrade', 'token', 'audit', 'backup', 'sim', 'replay', 'completion', 'help', 'version'])
+    same(verbs(), ['lint', 'plan', 'explain', 'init', 'policy', 'top', 'tenants', 'quota', 'usage', 'gpus', 'leases', 'run', 'submit', 'ps', 'logs', 'cancel', 'why', 'what-if', 'describe', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'doctor', 'fleet', 'cordon', 'drain', 'upgrade', 'token', 'audit', 'backup', 'sim', 'replay', 'completion', 'help', 'version'])
     for verb in verbs():
         r = run('help', verb)
         same((r.rc, r.err), (0, ''), verb)

@@ -7,6 +7,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import threading
 import time
 
@@ -86,6 +87,31 @@ def test_questions_hold_nobody_up():
         same(if_['starts'], True, if_)
         for j in held + jobs:
             n.post(f'/v1/jobs/{j}/cancel')
+        n.quiet()
+
+
+def test_what_was_dropped_is_told():
+    """More than is kept: the end is there, and how much is not."""
+    with node() as n:
+        most = 70_000_000
+        job = n.submit('chat', 'sh', '-c', f'yes 123456789012345 | head -c {most - 8}; echo the end')
+        same(n.wait(job)['status'], 0)
+        offset, read, dropped, last = 0, 0, 0, b''
+        while True:
+            r = n.get(f'/v1/jobs/{job}/logs?offset={offset}&limit=1048576&wait_ms=1000')
+            assert r.ok, repr(r)
+            offset = int(r.headers['Bulkhead-Next-Offset'])
+            read += len(r.body)
+            dropped += int(r.headers['Bulkhead-Dropped'] or 0)
+            last = r.body or last
+            if r.headers['Bulkhead-Ended'] == 'true':
+                break
+        same((read + dropped, offset), (most, most))
+        assert 32 << 20 <= read <= 64 << 20 and dropped, (read, dropped)
+        same(last[-8:], b'the end\n')
+        done = subprocess.run([lab.BIN, 'logs', job], capture_output=True, check=False, timeout=60, env=n.env)
+        same((done.returncode, len(done.stdout)), (0, read), done.stderr)
+        has(done.stderr.decode(), f'{dropped} bytes of {job} are missing')
         n.quiet()
 
 

@@ -6,6 +6,7 @@ Usage: health.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-
 import json
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 
@@ -29,6 +30,23 @@ def command(n, *words, status=0, **more):
     done = subprocess.run([lab.BIN, *words], capture_output=True, text=True, check=False, timeout=60, env={**n.env, **more})
     same(done.returncode, status, f'{words}: {done.stdout}{done.stderr}')
     return done.stdout + done.stderr
+
+
+class Listener:
+    """A stream of changes, as root hears them."""
+
+    def __init__(self, n):
+        self.s = socket.socket(socket.AF_UNIX)
+        self.s.connect(f'{n.run}/api.sock')
+        self.s.settimeout(60)
+        self.s.sendall(b'GET /v1/events HTTP/1.1\r\nHost: bulkhead\r\n\r\n')
+        self.text = b''
+
+    def hears(self, *parts):
+        while not all(p.encode() in self.text for p in parts):
+            more = self.s.recv(65536)
+            assert more, self.text
+            self.text += more
 
 
 def kernel_says(n, index, number, pid):
@@ -94,6 +112,7 @@ def test_a_fault_of_the_card_ends_all_who_are_on_it():
         at = gpu_of(n, n.active(one))
         same({gpu_of(n, n.active(j)) for j in (again, *fill)}, {at})
         there = gpu_of(n, n.active(fifth))
+        listener = Listener(n)
         assert there != at
         n.broken('gpu', str(at), 'ecc', '2')
         until(lambda: gpu(n, at)['state'] == 'quarantined', 60, lambda: gpu(n, at))
@@ -101,6 +120,7 @@ def test_a_fault_of_the_card_ends_all_who_are_on_it():
         has(reason, 'memory error that ECC could not correct')
         has(reason, f'bulkhead resume {at}')
         same(n.audit(event='gpu.ecc')[0]['after'], 'bad')
+        listener.hears('event: gpu', '"quarantined"', 'event: health', '"bad"')
         # Who may begin again does, elsewhere. Who may not has failed.
         until(lambda: len(n.leases_of(again)) == 2, 60, lambda: n.job(again))
         assert gpu_of(n, n.active(again)) != at

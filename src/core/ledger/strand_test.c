@@ -1,24 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/ledger/part.h"
+#include "core/ledger/strand.h"
 
 #include "base/test.h"
-
-TEST(an_instance_is_a_part_of_its_card)
-{
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "", 1000), 1000);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "", 250), 250);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "mig:1g.10gb@0", 1000), 142);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "3g.40gb@4", 1000), 428);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "mig:7g.80gb@0", 1000), 1000);
-    /* a half of an instance */
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "mig:3g.40gb@0", 500), 214);
-    /* what is not known is counted as it is written down, never as nothing */
-    CHECK_EQ(bh_ledger_card_milli("of another maker", "mig:1g.10gb@0", 1000), 1000);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "mig:9g.90gb@0", 1000), 1000);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "@", 7), 7);
-    CHECK_EQ(bh_ledger_card_milli("H100-80GB", "mig:a-name-that-is-longer-than-any-profile-has@0", 1000),
-             1000);
-}
 
 TEST(compute_is_stranded_beside_memory_that_is_given_away)
 {
