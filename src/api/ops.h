@@ -242,7 +242,8 @@ struct bh_api_view {
     const char *version; /* of the program */
     const char *driver;  /* NULL: unknown */
     bool simulated;
-    uint64_t now_ms, started_ms; /* since 1970 */
+    uint64_t now_ms, started_ms; /* since 1970, by the clock that charges */
+    uint64_t wall_ms;            /* the time of day, by which tokens end */
     const struct bh_api_gpu *gpus;
     size_t n_gpus;
     const struct bh_api_live *lives; /* ascending by lease */

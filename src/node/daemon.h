@@ -26,6 +26,7 @@
 #include "host/cgroup.h"
 #include "node/cert.h"
 #include "node/checks.h"
+#include "node/clock.h"
 #include "node/health.h"
 #include "node/meter.h"
 #include "node/room.h"
@@ -170,8 +171,8 @@ struct bh_daemon {
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
     sd_event_source *turn_source, *tick_source, *look_source;
-    uint64_t last_ms;         /* the clock never goes back inside */
-    uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
+    struct bh_clock clock;
+    uint64_t last_ms;         /* what it said last; it never goes back */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
     uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
@@ -183,7 +184,7 @@ struct bh_daemon {
     bool was_held; /* the doctor knows of jobs that are set aside */
 };
 
-/* Milliseconds since 1970 that never fall. */
+/* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);

@@ -544,7 +544,7 @@ static int op_token_add(void *self, const struct bh_api_caller *by, const struct
     struct bh_store_token token = {.subject = what->subject,
                                    .role = what->role,
                                    .tenant = what->tenant,
-                                   .created_ms = bh_daemon_now(d),
+                                   .created_ms = d->view.wall_ms,
                                    .expires_ms = what->expires_ms};
     struct bh_audit_event e = event_by(by, BH_AUDIT_TOKEN_CREATE);
     memcpy(token.sha256, what->sha256, sizeof(token.sha256));
