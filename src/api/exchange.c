@@ -191,6 +191,8 @@ static int know_caller(struct bh_exchange *x)
                         api->core.store, api->core.view->now_ms, &x->q.arena, &x->q.caller, &x->q.problem);
     if (rc < 0)
         return authorization ? shown_in_vain(x, rc) : rc;
+    if (api->core.ops->came_in)
+        api->core.ops->came_in(api->core.ops->self, &x->q.caller);
     if (!x->q.caller.token)
         return 0;
     (void)snprintf(key, sizeof(key), "token:%llu", (unsigned long long)x->q.caller.token);

@@ -9,6 +9,7 @@
 #include "node/door.h"
 #include "node/life.h"
 #include "node/mech.h"
+#include "node/note.h"
 #include "node/ops.h"
 #include "node/rule.h"
 #include "node/scrub.h"
@@ -458,6 +459,8 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_life_take_up(d);
         bh_watch_looked(d);
         bh_daemon_show(d);
+        bh_note_node(d, true);
+        d->started = true;
     }
     return rc;
 }
@@ -476,6 +479,9 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    if (d->started)
+        bh_note_node(d, false);
+    bh_idmap_fini(&d->came_in);
     bh_life_free_all(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);

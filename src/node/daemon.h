@@ -146,6 +146,7 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     sd_event_source *turn_source, *tick_source, *look_source;
     uint64_t last_ms;         /* the clock never goes back inside */
     uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
@@ -156,6 +157,7 @@ struct bh_daemon {
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    bool started; /* up to where requests are served */
 };
 
 /* Milliseconds since 1970 that never fall. */

@@ -4,6 +4,7 @@
 Usage: watch.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS TENANT
 """
 import contextlib
+import datetime
 import errno
 import os
 import pathlib
@@ -173,6 +174,40 @@ def test_every_layer_is_spoken_of():
         with open(faults, 'r+b') as f:
             f.write(bytes(24))
         until(lambda: checks(n, 'store')[0]['state'] != 'bad', 60, n.log)
+
+
+def test_what_is_written_down():
+    """Of the node, of who came in, of what was signed for, and of hands on another's work."""
+    until_then = (datetime.date.today() + datetime.timedelta(days=30)).isoformat()
+    text = lab.policy()
+    text += f'waivers:\n  - {{rule: BH-073, scope: "tenant:lab", approver: jane, expires: {until_then}, reason: a test}}\n'
+    with node(text=text) as n:
+        same([(r['object_id'], r['after'], r['reason'], r['rules']) for r in n.audit(event='policy.waiver')],
+             [('tenant:lab', 'jane', 'a test', ['BH-073'])])
+        same([r['object_id'] for r in n.audit(event='node.start')], [n.get('/v1/status').json['node']])
+        # Whoever comes in is written down once, by name or by token.
+        made = n.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'lab', 'subject': 'service:ci'})
+        assert made.ok, made
+        for _ in range(3):
+            assert n.get('/v1/status', headers={'Authorization': f'Bearer {made.json["token"]}'}).ok
+        came = n.audit(event='auth.success')
+        same(sorted((r['who'], r.get('object_id')) for r in came), [('service:ci', made.json['id']), ('user:root', None)])
+        # An operator ends what is another's; a user his own.
+        jobs = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=100, memory_mib=1024) for _ in range(2)]
+        for j in jobs:
+            n.active(j)
+        assert n.post(f'/v1/jobs/{jobs[0]}/cancel', uid=NOBODY).ok
+        same(n.audit(event='override.work'), [])
+        assert n.post(f'/v1/jobs/{jobs[1]}/cancel', {'reason': 'it is late'}).ok
+        same([(r['who'], r['object_id'], r['after'], r['reason']) for r in n.audit(event='override.work')],
+             [('user:root', jobs[1], 'job.cancel', 'it is late')])
+        n.quiet()
+        n.again()
+        same(len(n.audit(event='policy.waiver')), 1, 'nothing new was signed for')
+        same(len(n.audit(event='node.start')), 2)
+        n.kill(signal.SIGTERM)
+        n.verified()
+        same(len(n.rows("SELECT 1 FROM audit_record WHERE event = 'node.stop'")), 1)
 
 
 if __name__ == '__main__':
