@@ -4,6 +4,7 @@
 
 #include "conf/file.h"
 #include "launch/warden.h"
+#include "node/canary.h"
 #include "node/clear.h"
 #include "node/decide.h"
 #include "node/door.h"
@@ -441,7 +442,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     d->view.started_ms = bh_daemon_now(d);
     rc = read_silicon(d, err);
     if (rc == BH_OK)
-        rc = bh_scrub_canary(d, &shares, err);
+        rc = bh_canary_driver(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
         rc = take_policy_file(d, err);
@@ -456,6 +457,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
+        bh_canary_cards(d);
         bh_life_take_up(d);
         bh_watch_looked(d);
         bh_daemon_show(d);

@@ -3,8 +3,8 @@
 #include "node/note.h"
 
 #include "base/str.h"
-#include "base/sysfile.h"
 #include "conf/input.h"
+#include "node/canary.h"
 #include "node/clear.h"
 
 #include <stdio.h>
@@ -16,10 +16,9 @@ static const char self[] = "service:bulkheadd";
 
 void bh_note_node(struct bh_daemon *d, bool starts)
 {
-    char words[240], boot[64] = "unknown";
+    char words[240], boot[64];
     struct bh_err err;
-    if (bh_sysfile_line("/proc/sys/kernel/random/boot_id", boot, sizeof(boot), &err) < 0)
-        (void)snprintf(boot, sizeof(boot), "unknown");
+    bh_canary_boot(boot);
     (void)snprintf(words, sizeof(words), "driver %.60s, %zu GPUs%s, boot %.40s",
                    d->view.driver ? d->view.driver : "unknown", d->view.n_gpus,
                    d->view.simulated ? " (simulated)" : "", boot);
