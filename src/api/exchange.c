@@ -208,6 +208,8 @@ static int know_caller(struct bh_exchange *x)
                         api->core.store, api->core.view->wall_ms, &x->q.arena, &x->q.caller, &x->q.problem);
     if (rc < 0)
         return authorization ? shown_in_vain(x, rc) : rc;
+    if (api->core.ops->came_in)
+        api->core.ops->came_in(api->core.ops->self, &x->q.caller);
     /* Whichever of his tokens he shows, and whether he shows one at all, it is he who asks. */
     (void)snprintf(key, sizeof(key), "who:%.58s", x->q.caller.principal);
     return take_one(x, key);

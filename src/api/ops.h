@@ -200,6 +200,8 @@ struct bh_api_ops {
     void (*metrics)(void *self, struct bh_metrics *ret);
     /* Somebody showed a token that is none, or was locked out: to be audited. Cannot be refused. */
     void (*auth_failed)(void *self, const char *from, bool locked_out, const char *why);
+    /* Somebody who is known asks for something; NULL: nobody wants to know. Cannot be refused. */
+    void (*came_in)(void *self, const struct bh_api_caller *by);
 };
 
 /* ---- what is going on, kept by the other side ---- */

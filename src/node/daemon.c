@@ -6,12 +6,14 @@
 #include "conf/file.h"
 #include "host/limits.h"
 #include "launch/warden.h"
+#include "node/canary.h"
 #include "node/clear.h"
 #include "node/decide.h"
 #include "node/door.h"
 #include "node/drift.h"
 #include "node/life.h"
 #include "node/mech.h"
+#include "node/note.h"
 #include "node/ops.h"
 #include "node/ponder.h"
 #include "node/retain.h"
@@ -567,7 +569,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK)
         rc = bh_drift_driver(d, err);
     if (rc == BH_OK)
-        rc = bh_scrub_canary(d, &shares, err);
+        rc = bh_canary_driver(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
         rc = take_policy_file(d, err);
@@ -583,11 +585,14 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
         bh_drift_start(d);
+        bh_canary_cards(d);
         bh_life_take_up(d);
         bh_health_tick(d);
         bh_watch_looked(d);
         bh_daemon_show(d);
         bh_meter_start(d);
+        bh_note_node(d, true);
+        d->started = true;
     }
     return rc;
 }
@@ -608,6 +613,9 @@ void bh_daemon_fini(struct bh_daemon *d)
         (void)bh_ops_commit(d, &err);
     bh_ponder_fini(d);
     bh_retain_fini(d);
+    if (d->started)
+        bh_note_node(d, false);
+    bh_idmap_fini(&d->came_in);
     bh_life_free_all(d);
     bh_health_fini(d);
     bh_sleep_fini(d);

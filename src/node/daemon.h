@@ -170,6 +170,7 @@ struct bh_daemon {
     BH_VEC(struct bh_ponder *) ponders;
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
+    struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     sd_event_source *turn_source, *tick_source, *look_source;
     struct bh_clock clock;
     uint64_t last_ms;         /* what it said last; it never goes back */
@@ -182,6 +183,7 @@ struct bh_daemon {
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
     bool was_held; /* the doctor knows of jobs that are set aside */
+    bool started; /* up to where requests are served */
 };
 
 /* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */

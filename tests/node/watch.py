@@ -4,11 +4,14 @@
 Usage: watch.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS TENANT
 """
 import contextlib
+import datetime
 import errno
+import json
 import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -112,8 +115,10 @@ def test_who_was_there_before():
 
 
 def test_a_scrub_that_hangs():
-    """It has its time; it is spoken of; the card is nobody's."""
+    """It has its time; it is spoken of; the card is nobody's. Nor is one on which the driver fails its test."""
     with node(serve=False) as n:
+        done = subprocess.run([lab.BIN, 'gpus', '-o', 'json'], capture_output=True, text=True, check=True, env=n.env, timeout=60)
+        fifth = sorted(json.loads(done.stdout)['gpus'], key=lambda g: g['index'])[5]['uuid']
         build = pathlib.Path(n.program).parent.parent
         mine = pathlib.Path(n.here, 'b')
         for name in ('node', 'keeper', 'warden', 'governor', 'scrub', 'store', 'oci'):
@@ -122,11 +127,27 @@ def test_a_scrub_that_hangs():
                    'oci/bulkhead-oci', 'store/bulkhead-audit'):
             shutil.copy(build / at, mine / at)
         hangs = mine / 'scrub/bulkhead-scrub'
-        hangs.write_text(f'#!/bin/sh\n[ "$1" = scrub ] && sleep 1000\nexec {build}/scrub/bulkhead-scrub "$@"\n')
+        hangs.write_text('#!/bin/sh\n[ "$1" = scrub ] && sleep 1000\n'
+                         f'[ "$2$3" = {fifth}--quick ] && echo found 2 2 one of two pages had one && exit\necho clean 2 2 none had one\n')
         hangs.chmod(0o755)
         n.program = str(mine / 'node/bulkheadd')
         n.more = {'BULKHEAD_WORKER_TIMEOUT': '3'}
         n.start()
+        card = n.get('/v1/gpus/5').json
+        same((card['state'], card['reason']), ('cordoned', 'one of two pages had one'))
+        # One card whole and each that is shared; not again while neither the driver nor the boot is another.
+        tests = [(r['after'], r['outcome']) for r in n.audit(event='selftest.verdict')]
+        same(sorted(tests), [('clean', 'success')] * 4 + [('found', 'failure')])
+        n.again()
+        same(len(n.audit(event='selftest.verdict')), 6, 'only the one that failed')
+        n.kill()
+        db = sqlite3.connect(f'{n.state}/bulkhead.db')
+        boot = pathlib.Path('/proc/sys/kernel/random/boot_id').read_text().strip()
+        db.execute("UPDATE notes SET key = replace(key, ?, 'old'), value = CAST(replace(CAST(value AS TEXT), ?, 'old') AS BLOB)", (boot, boot))
+        db.commit()
+        db.close()
+        n.start()
+        same(len(n.audit(event='selftest.verdict')), 11)
         job = n.submit('chat', 'sleep', '600')
         lease = n.active(job)
         n.post(f'/v1/jobs/{job}/cancel')
@@ -173,6 +194,40 @@ def test_every_layer_is_spoken_of():
         with open(faults, 'r+b') as f:
             f.write(bytes(24))
         until(lambda: checks(n, 'store')[0]['state'] != 'bad', 60, n.log)
+
+
+def test_what_is_written_down():
+    """Of the node, of who came in, of what was signed for, and of hands on another's work."""
+    until_then = (datetime.date.today() + datetime.timedelta(days=30)).isoformat()
+    text = lab.policy()
+    text += f'waivers:\n  - {{rule: BH-073, scope: "tenant:lab", approver: jane, expires: {until_then}, reason: a test}}\n'
+    with node(text=text) as n:
+        same([(r['object_id'], r['after'], r['reason'], r['rules']) for r in n.audit(event='policy.waiver')],
+             [('tenant:lab', 'jane', 'a test', ['BH-073'])])
+        same([r['object_id'] for r in n.audit(event='node.start')], [n.get('/v1/status').json['node']])
+        # Whoever comes in is written down once, by name or by token.
+        made = n.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'lab', 'subject': 'service:ci'})
+        assert made.ok, made
+        for _ in range(3):
+            assert n.get('/v1/status', headers={'Authorization': f'Bearer {made.json["token"]}'}).ok
+        came = n.audit(event='auth.success')
+        same(sorted((r['who'], r.get('object_id')) for r in came), [('service:ci', made.json['id']), ('user:root', None)])
+        # An operator ends what is another's; a user his own.
+        jobs = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=100, memory_mib=1024) for _ in range(2)]
+        for j in jobs:
+            n.active(j)
+        assert n.post(f'/v1/jobs/{jobs[0]}/cancel', uid=NOBODY).ok
+        same(n.audit(event='override.work'), [])
+        assert n.post(f'/v1/jobs/{jobs[1]}/cancel', {'reason': 'it is late'}).ok
+        same([(r['who'], r['object_id'], r['after'], r['reason']) for r in n.audit(event='override.work')],
+             [('user:root', jobs[1], 'job.cancel', 'it is late')])
+        n.quiet()
+        n.again()
+        same(len(n.audit(event='policy.waiver')), 1, 'nothing new was signed for')
+        same(len(n.audit(event='node.start')), 2)
+        n.kill(signal.SIGTERM)
+        n.verified()
+        same(len(n.rows("SELECT 1 FROM audit_record WHERE event = 'node.stop'")), 1)
 
 
 if __name__ == '__main__':
