@@ -12,6 +12,9 @@ const SHOWN_WAITING = 5;
 
 const item = (kind, what, todo, href, key) => ({kind, what, todo, href, key});
 
+/** What could not be asked is not all right. */
+const ofFailures = (asked) => Object.entries(asked).filter(([, e]) => e.error).map(([name, e]) => item('warn', `${name} could not be asked for: ${e.error.message}`, e.error.next, '#/home', `f ${name}`));
+
 function ofDoctor() {
   const checks = seesAll() ? use('/v1/doctor').data?.checks || [] : [];
   return checks.filter((c) => c.state !== 'ok').map((c) => item(c.state === 'bad' ? 'bad' : 'warn', `${c.layer}: ${c.sentence}`, c.mend, '#/isolation', `doctor ${c.layer} ${c.sentence}`));
@@ -76,15 +79,17 @@ function events() {
 
 export function homePage() {
   return answered(use('/v1/status'), (s) => {
-    const gpus = use('/v1/gpus').data?.gpus || [];
-    const waiting = use('/v1/jobs?state=waiting', 'jobs').data?.jobs || [];
-    const quotas = use('/v1/quota').data?.quotas || [];
-    const list = [...ofDoctor(), ...ofGpus(gpus), ...ofShares(quotas, waiting.slice(0, SHOWN_WAITING)), ...ofJobs(waiting)];
+    const asked = {gpus: use('/v1/gpus'), waiting: use('/v1/jobs?state=waiting', 'jobs'), quotas: use('/v1/quota'), ...(seesAll() ? {doctor: use('/v1/doctor')} : {})};
+    const gpus = asked.gpus.data?.gpus || [];
+    const waiting = asked.waiting.data?.jobs || [];
+    const quotas = asked.quotas.data?.quotas || [];
+    const open = Object.values(asked).some((e) => e.data === undefined && !e.error);
+    const list = [...ofFailures(asked), ...ofDoctor(), ...ofGpus(gpus), ...ofShares(quotas, waiting.slice(0, SHOWN_WAITING)), ...ofJobs(waiting)];
     const granted = gpus.reduce((n, g) => n + grantedOf(g).milli, 0);
     const running = s.tenants.reduce((n, t) => n + t.running, 0);
     const most = Math.max(1000, ...quotas.map((q) => Math.max(q.max_milli || 0, q.guaranteed_milli || 0, q.used_milli)));
     return [
-      verdict(list, s),
+      open ? h('div.verdict.open', {'aria-busy': 'true'}, h('span.sign', {'aria-hidden': 'true'}, '…'), h('h2', null, 'Looking at the node.')) : verdict(list, s),
       list.length > 0 && h('ul.problems', {'aria-label': 'What to look at'}, list.slice(0, 20).map(problemView)),
       list.length > 20 && h('p.muted', null, `And ${f.count(list.length - 20)} more.`),
       waiting.length > SHOWN_WAITING && h('p', null, h('a', {href: '#/work'}, `${f.plural(waiting.length, 'job')} wait in all.`)),
@@ -97,7 +102,7 @@ export function homePage() {
         stat('Up for', f.span(s.now_ms - s.started_ms), `bulkheadd ${s.version}`)),
       h('div.two', null,
         h('section', null, h('h2', null, 'Who has what'),
-          quotas.length === 0 ? empty('No tenants yet.') : h('ul.shares', null, quotas.map((q) => h('li', {key: q.tenant}, tenantName(q.tenant), quotaBar(q, most),
+          !asked.quotas.data ? empty('…') : quotas.length === 0 ? empty('No tenants yet.') : h('ul.shares', null, quotas.map((q) => h('li', {key: q.tenant}, tenantName(q.tenant), quotaBar(q, most),
             h('span.num', null, `${f.milli(q.used_milli)} / ${f.milli(q.guaranteed_milli ?? 0)}`)))),
           h('p.muted.small', null, 'Solid: within what was promised. Striped: borrowed. Line: the promise. Track: the limit. In GPUs.')),
         events()),

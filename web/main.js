@@ -67,7 +67,7 @@ function header(s) {
       liveness(),
       s && h('span.who', {title: [...new Set(roles)].join(', ')}, s.you.principal.replace(/^user:/, ''), h('span.muted', null, ` ${[...new Set(roles)].join(', ')}`)),
       h('button.quiet', {type: 'button', onclick: () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]), 'aria-label': `Theme: ${theme}. Change it`}, {auto: '◐', light: '☀', dark: '☾'}[theme]),
-      h('button.quiet', {type: 'button', onclick: () => {
+      h('button.quiet.keys', {type: 'button', onclick: () => {
         help.open = !help.open;
         redraw();
       }, 'aria-label': 'Keys'}, '?'),

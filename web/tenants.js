@@ -40,11 +40,14 @@ function curve(only) {
     const names = [...new Set(parts.flatMap((p) => p.data.usage.map((u) => u.tenant)))].filter((t) => !only || t === only).sort((a, b) => f.colourOf(a) - f.colourOf(b));
     const series = names.map((tenant) => ({tenant, values: parts.map((p) => p.data.usage.filter((u) => u.tenant === tenant).reduce((n, u) => n + u.milli_ms, 0) / (p.to - p.from))}));
     const sums = parts.map((_, i) => series.reduce((n, s) => n + s.values[i], 0));
-    lastCurve = {key, series, labels: parts.map((p) => p.from), most: Math.max(1000, Math.ceil(Math.max(0, ...sums) / 1000) * 1000)};
+    // It begins where there is something: a node that is new has no long past.
+    const first = Math.max(0, Math.min(sums.findIndex((v) => v > 0), parts.length - 2));
+    for (const s of series) s.values = s.values.slice(first);
+    lastCurve = {key, series, labels: parts.slice(first).map((p) => p.from), most: Math.max(1000, Math.ceil(Math.max(0, ...sums) / 1000) * 1000)};
   }
   const c = lastCurve;
   return [h('div.chart', null, h('div.yaxis', {'aria-hidden': 'true'}, h('span', null, f.gpus(c.most)), h('span', null, '0')), areas(c.series, c.most, c.labels)),
-    h('div.xaxis', {'aria-hidden': 'true'}, h('span', null, f.instant(c.labels[0]).slice(5, 16)), h('span', null, 'now'))];
+    h('div.xaxis', {'aria-hidden': 'true'}, h('span', null, RANGES[range()][1] > HOUR ? f.instant(c.labels[0]).slice(5, 16) : f.clock(c.labels[0])), h('span', null, 'now'))];
 }
 
 const ranges = () => h('div.seg', {role: 'group', 'aria-label': 'Range'}, Object.entries(RANGES).map(([k, [name]]) => h('button', {type: 'button', 'aria-pressed': String(range() === k), onclick: () => go({range: k})}, name)));

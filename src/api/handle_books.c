@@ -66,7 +66,8 @@ static int show_row(void *arg, const struct bh_audit_row *row, struct bh_err *er
     if (rc < 0)
         return bh_wrap(err, rc, "record %llu of the audit log", (unsigned long long)row->seq);
     const struct bh_q_audit *in = s->q->in;
-    record_json(&s->q->json, row, &r, in->bodies ? bh_arena_strn(&s->q->arena, row->body, row->n_body) : NULL);
+    record_json(&s->q->json, row, &r,
+                in->bodies ? bh_arena_strn(&s->q->arena, row->body, row->n_body) : NULL);
     s->left--;
     s->last = row->seq;
     return 0;

@@ -45,7 +45,8 @@ struct bh_exchange {
     struct MHD_Connection *mhd;
     struct bh_api *api;
     struct bh_api_req q;
-    const struct bh_console_file *file; /* of the console, asked for by its path; NULL: a question to the API */
+    const struct bh_console_file
+        *file; /* of the console, asked for by its path; NULL: a question to the API */
     struct bh_buf body;
     size_t counted; /* bytes of it in api->body_bytes */
     enum bh_exchange_state state;

@@ -558,6 +558,7 @@ BH_TABLE(price_table, price_fields);
 static const struct bh_field audit_fields[] = {
     {BH_FIELD("enabled", BOOL, struct bh_policy, audit.enabled)},
     {BH_FIELD("retention", DURATION, struct bh_policy, audit.retention_ms)},
+    {BH_FIELD("history", DURATION, struct bh_policy, audit.history_ms)},
     {BH_FIELD("exclude", TEXTS, struct bh_policy, audit.exclude)},
 };
 BH_TABLE(audit_table, audit_fields);

@@ -8,6 +8,7 @@
 #include "launch/keeper.h"
 
 #include "base/mem.h"
+#include "host/limits.h"
 #include "launch/durable.h"
 #include "wire/fds.h"
 
@@ -112,6 +113,7 @@ static _Noreturn void be_keeper(const char *program, const char *spec, int repor
     sigset_t none;
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)snprintf(path, sizeof(path), "%s", spec);
+    bh_limits_lower_files();
     sigemptyset(&none);
     (void)setsid();
     const pid_t pid = fork();

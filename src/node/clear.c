@@ -70,29 +70,43 @@ static bool ends(const struct bh_life *run)
     return run->after == BH_AFTER_ENDS || run->after == BH_AFTER_CANCELLED || run->after == BH_AFTER_FAILED;
 }
 
-static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+/* What its keeper said at the end, before anything is written. False: it cannot be read now, and is asked again by the next tick. */
+static bool read_end(struct bh_daemon *d, struct bh_life *run, struct bh_keeper_look *ret)
 {
     struct bh_arena arena = {0};
-    struct bh_keeper_look look = {.found = BH_KEEPER_LOST};
+    struct bh_err err;
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
+    *ret = (struct bh_keeper_look){.found = BH_KEEPER_LOST, .pidfd = -1};
+    const int rc = ends(run) ? bh_keeper_look(&at, ret, &err) : BH_OK;
+    bh_arena_fini(&arena);
+    if (rc == BH_INVALID)
+        ret->found = BH_KEEPER_LOST;
+    if (ret->pidfd >= 0)
+        close(ret->pidfd);
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
+    return rc == BH_OK || rc == BH_INVALID;
+}
+
+static int write_job_end(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *look,
+                         struct bh_err *err)
+{
     enum bh_job_end how = BH_JOB_END_LOST;
     const char *why = *run->why ? run->why : "what ran it is gone without a word";
-    if (bh_keeper_look(&at, &look, err) < 0)
-        look.found = BH_KEEPER_LOST;
-    if (look.found == BH_KEEPER_ENDED) {
-        how = look.end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
-              : look.end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
-                                                 : BH_JOB_END_FAILED;
-        why = *run->why ? run->why : look.end.why;
+    if (look->found == BH_KEEPER_ENDED) {
+        how = look->end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
+              : look->end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
+                                                  : BH_JOB_END_FAILED;
+        why = *run->why ? run->why : look->end.why;
     }
     if (run->after == BH_AFTER_CANCELLED)
         how = BH_JOB_END_CANCELLED;
     else if (run->after == BH_AFTER_FAILED &&
-             (look.end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
+             (look->end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
-    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,
-                              killed ? (int32_t)look.end.signal : 0, d->last_ms, why, err);
+    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look->end.status : 0,
+                              killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
     char id[24];
     (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)run->job);
     const struct bh_audit_event e = {.event = BH_AUDIT_JOB_END,
@@ -102,10 +116,7 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err
                                      .object_id = id,
                                      .after = bh_job_end_str(how),
                                      .reason = why};
-    if (rc == BH_OK)
-        rc = bh_audit_append(d->audit, &e, err);
-    bh_arena_fini(&arena);
-    return rc;
+    return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
 }
 
 /* ---- nobody is left ---- */
@@ -159,12 +170,13 @@ static void take_result(struct bh_life *run, struct bh_worker_result *ret)
 static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why);
 
 /* Nobody is left: the work is over, and so is its job unless it comes back. What it had is cleared after that. */
-static int write_empty(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+static int write_empty(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *end,
+                       struct bh_err *err)
 {
     int rc = bh_life_write(d, run, BH_LEASE_BY_EMPTY, BH_AUDIT_EVENTS, "", err);
     if (rc < 0 || !ends(run))
         return rc;
-    rc = write_job_end(d, run, err);
+    rc = write_job_end(d, run, end, err);
     return rc == BH_OK ? bh_life_write_after(d, run, BH_AFTER_SETTLED, err) : rc;
 }
 
@@ -172,9 +184,12 @@ static void emptied(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_err err;
     const bool job_ends = ends(run);
+    struct bh_keeper_look end;
+    if (!read_end(d, run, &end))
+        return;
     int rc = bh_life_begin(d, &err);
     if (rc == BH_OK)
-        rc = bh_life_end(d, write_empty(d, run, &err), &err);
+        rc = bh_life_end(d, write_empty(d, run, &end, &err), &err);
     if (rc < 0) {
         bh_decide_later(d, &err);
         return;
@@ -239,7 +254,7 @@ static int write_again(struct bh_daemon *d, struct bh_life *run, uint64_t *ret_l
 }
 
 static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why,
-                      uint64_t *ret_next, struct bh_err *err)
+                      const struct bh_keeper_look *end, uint64_t *ret_next, struct bh_err *err)
 {
     const enum bh_audit_kind event = cause != BH_LEASE_BY_CLEAN       ? BH_AUDIT_QUARANTINE_SET
                                      : run->after == BH_AFTER_NOTHING ? BH_AUDIT_QUARANTINE_CLEAR
@@ -247,7 +262,7 @@ static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_ca
     const int rc = bh_life_write(d, run, cause, event, why, err);
     if (rc == BH_OK && run->after == BH_AFTER_WAITS)
         return write_again(d, run, ret_next, err);
-    return rc == BH_OK && ends(run) ? write_job_end(d, run, err) : rc;
+    return rc == BH_OK && ends(run) ? write_job_end(d, run, end, err) : rc;
 }
 
 /* The last step of a lease and its job's next, together. */
@@ -257,10 +272,13 @@ static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause c
     const uint64_t lease = run->lease;
     const bool apart =
         !run->known || cause != BH_LEASE_BY_CLEAN; /* its cards are not the scheduler's to give */
+    struct bh_keeper_look end;
     uint64_t next = 0;
+    if (!read_end(d, run, &end))
+        return;
     int rc = bh_life_begin(d, &err);
     if (rc == BH_OK)
-        rc = bh_life_end(d, write_over(d, run, cause, why, &next, &err), &err);
+        rc = bh_life_end(d, write_over(d, run, cause, why, &end, &next, &err), &err);
     if (rc < 0) {
         bh_decide_later(d, &err);
         return;

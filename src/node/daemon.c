@@ -3,6 +3,7 @@
 #include "node/daemon.h"
 
 #include "conf/file.h"
+#include "host/limits.h"
 #include "launch/warden.h"
 #include "node/clear.h"
 #include "node/decide.h"
@@ -432,6 +433,7 @@ static int take_up_policy(struct bh_daemon *d, struct bh_err *err)
 int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
 {
     bool shares;
+    bh_limits_raise_files(); /* one for each lease and each caller */
     int rc = make_folders(d, err);
     if (rc == BH_OK)
         rc = find_programs(d, err);

@@ -122,6 +122,7 @@ struct bh_made_server {
     char domain[64], pool[64], gpus[1600];
     uint32_t uid, gid;
     bool up, stopping;
+    bool unsure;             /* whether it runs was not to be known at the start */
     sd_event_source *source; /* its keeper's end */
 };
 
@@ -174,8 +175,7 @@ struct bh_daemon {
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
-    struct bh_api_check check; /* jobs that are set aside (decide.c) */
-    char check_words[320];
+    bool was_held; /* the doctor knows of jobs that are set aside */
 };
 
 /* Milliseconds since 1970 that never fall. */

@@ -74,6 +74,15 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+/* As if the scheduler did not know it, for a while. */
+static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
+{
+    if (strcmp(run->held, words) != 0)
+        bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
+    run->held_ms = bh_daemon_now(d) + HOLD_MS;
+    (void)snprintf(run->held, sizeof(run->held), "%s", words);
+}
+
 void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
@@ -91,7 +100,10 @@ void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
     } else {
         const struct bh_admit_ask ask = bh_rule_ask(&row);
         if (!bh_rule_judge(&d->book, &ask, &job, &run->terms, &grant, &why)) {
-            bh_life_disallow(d, run, why.what);
+            if (why.code == BH_ADMIT_NOT_HERE)
+                hold(d, run, why.what); /* a tool that is missing today may be there tomorrow */
+            else
+                bh_life_disallow(d, run, why.what);
         } else if (!bh_life_waits(run)) {
             rc = say_found(d, run, &job, &err);
             run->known = rc == BH_OK;
@@ -330,12 +342,8 @@ static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const c
     const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
     if (rc < 0)
         return rc;
-    if (is_new)
-        bh_daemon_say(d, "%s: %s", id, words);
-    if (run) {
-        run->held_ms = bh_daemon_now(d) + HOLD_MS;
-        (void)snprintf(run->held, sizeof(run->held), "%s", words);
-    }
+    if (run)
+        hold(d, run, words);
     return BH_OK;
 }
 
@@ -453,47 +461,47 @@ void bh_decide(struct bh_daemon *d)
 
 /* ---- those that are set aside ---- */
 
-static void show_held(struct bh_daemon *d, size_t n, const struct bh_life *first)
+bool bh_decide_check(const struct bh_daemon *d, struct bh_arena *arena, struct bh_api_check *ret)
 {
-    const bool mine = d->view.checks == &d->check;
-    if (n) {
-        (void)snprintf(d->check_words, sizeof(d->check_words), "%zu job%s set aside, the first J%llu: %s", n,
-                       n == 1 ? " is" : "s are", (unsigned long long)first->job, first->held);
-        d->check = (struct bh_api_check){
-            .layer = "scheduler",
-            .state = "warn",
-            .sentence = d->check_words,
-            .mend = "it is tried again by itself; where it stays so, cancel the job and report what is said"};
-    }
-    if (mine || (n && !d->view.n_checks)) {
-        d->view.checks = n ? &d->check : NULL;
-        d->view.n_checks = n ? 1 : 0;
-    }
+    const struct bh_life *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < d->runs.n; i++)
+        if (d->runs.at[i]->held_ms) {
+            first = first ? first : d->runs.at[i];
+            n++;
+        }
+    if (!n)
+        return false;
+    *ret = (struct bh_api_check){
+        .layer = "scheduler",
+        .state = "warn",
+        .sentence = bh_arena_printf(arena, "%zu job%s set aside, one of them J%llu: %s", n,
+                                    n == 1 ? " is" : "s are", (unsigned long long)first->job, first->held),
+        .mend = "it is tried again by itself; where it stays so, cancel the job and report what is said"};
+    return true;
 }
 
 void bh_decide_tick(struct bh_daemon *d)
 {
     struct bh_err err;
-    const struct bh_life *first = NULL;
-    size_t n = 0;
-    bool again = false;
+    bool held = false, again = false;
     const uint64_t now_ms = bh_daemon_now(d);
     for (size_t i = d->broken_until_ms ? 0 : d->runs.n; i-- > 0;) { /* one that is refused leaves its place */
         struct bh_life *run = d->runs.at[i];
         if (!run->held_ms)
             continue;
-        if (now_ms < run->held_ms) {
-            first = run;
-            n++;
+        held = true;
+        if (now_ms < run->held_ms)
             continue;
-        }
         run->held_ms = 0;
         if (bh_life_waits(run))
             bh_decide_take_up(d, run);
         else
             again = true; /* what it has is the scheduler's again */
     }
-    show_held(d, n, first);
+    if (held || d->was_held)
+        bh_health_checks(d);
+    d->was_held = held;
     if (again && bh_decide_anew(d, &err) < 0)
         bh_decide_later(d, &err);
 }

@@ -172,6 +172,9 @@ void bh_health_checks(struct bh_daemon *d)
     if (!h->listens && *h->said)
         add(h, "gpu", "warn", bh_arena_printf(&h->arena, "nobody listens to the GPUs' health: %s", h->said),
             NULL);
+    struct bh_api_check held;
+    if (bh_decide_check(d, &h->arena, &held))
+        *bh_vec_push(&h->checks) = held;
     const char *driver = d->silicon.snapshot.driver;
     bool open = false;
     const char *said =

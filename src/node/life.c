@@ -396,10 +396,12 @@ static void look_at_keeper(struct bh_daemon *d, struct bh_life *run)
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
     const int rc = bh_keeper_look(&at, &look, &err);
     bh_arena_fini(&arena);
-    if (rc < 0) {
-        bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
+    if (rc == BH_INVALID) /* it has ended, and nobody can say how */
         look = (struct bh_keeper_look){.found = BH_KEEPER_LOST, .pidfd = -1};
-    }
+    else if (rc < 0)
+        return; /* the next tick asks again */
     if (look.found == BH_KEEPER_LIVES)
         lives(d, run, look.pidfd);
     else if (look.found == BH_KEEPER_NEVER && run->state == BH_LEASE_PREPARING)

@@ -3,10 +3,12 @@
 #include "node/upkeep.h"
 
 #include "base/units.h"
+#include "node/clear.h"
 #include "node/spec.h"
 #include "store/audit_db.h"
 #include "store/backup.h"
 #include "store/db_open.h"
+#include "store/state_history.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { EVERY_MS = 3600 * 1000, SOON_MS = 5000, DAY_MS = 86400 * 1000 };
+enum { EVERY_MS = 3600 * 1000, SOON_MS = 5000, AT_ONCE = 200, DAY_MS = 86400 * 1000 };
 
 /* ---- as the policy says ---- */
 
@@ -41,6 +43,61 @@ static void prune(struct bh_daemon *d, uint64_t keep_ms)
         bh_daemon_say(d, "%llu audit records were dropped: %s", (unsigned long long)dropped, why);
 }
 
+/* ---- what is long over ---- */
+
+/* Its output and what its keeper was told; the folder has no folders. */
+static void drop_folder(struct bh_daemon *d, uint64_t lease)
+{
+    struct bh_arena arena = {0};
+    const struct dirent *e;
+    const char *path = bh_arena_printf(&arena, "%s/%llu", d->leases_dir, (unsigned long long)lease);
+    DIR *folder = opendir(path);
+    while (folder && (e = readdir(folder)))
+        if (e->d_name[0] != '.')
+            (void)unlinkat(dirfd(folder), e->d_name, 0);
+    if (folder)
+        (void)closedir(folder);
+    if (rmdir(path) < 0 && errno != ENOENT)
+        bh_daemon_say(d, "%s stays: %s", path, strerror(errno));
+    bh_arena_fini(&arena);
+}
+
+static int write_drop(struct bh_daemon *d, uint64_t keep_ms, struct bh_store_dropped *ret, struct bh_err *err)
+{
+    char what[160];
+    int rc = bh_store_history_drop(d->store, d->last_ms - keep_ms, AT_ONCE, ret, err);
+    if (rc < 0 || !ret->jobs)
+        return rc;
+    (void)snprintf(what, sizeof(what), "%llu jobs, %llu leases and %llu intervals of usage",
+                   (unsigned long long)ret->jobs, (unsigned long long)ret->leases,
+                   (unsigned long long)ret->usages);
+    const struct bh_audit_event e = {.event = BH_AUDIT_HISTORY_PRUNE,
+                                     .sub = "service:bulkheadd",
+                                     .object_type = "history",
+                                     .before = what,
+                                     .reason = "audit.history of the policy in force"};
+    return bh_audit_append(d->audit, &e, err);
+}
+
+/* True: there may be more. */
+static bool drop_history(struct bh_daemon *d, uint64_t keep_ms)
+{
+    struct bh_store_dropped gone = {.jobs = 0};
+    struct bh_err err;
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, write_drop(d, keep_ms, &gone, &err), &err);
+    if (rc < 0)
+        bh_daemon_say(d, "what is long over could not be dropped: %s", err.msg);
+    for (size_t i = 0; rc == BH_OK && i < gone.lease_ids.n; i++)
+        drop_folder(d, gone.lease_ids.at[i]);
+    if (rc == BH_OK && gone.jobs)
+        bh_daemon_say(d, "%llu jobs that are long over were dropped: audit.history of the policy",
+                      (unsigned long long)gone.jobs);
+    bh_vec_fini(&gone.lease_ids);
+    return rc == BH_OK && gone.jobs == AT_ONCE;
+}
+
 void bh_upkeep_tick(struct bh_daemon *d)
 {
     const struct bh_policy *p = d->book.policy;
@@ -52,6 +109,8 @@ void bh_upkeep_tick(struct bh_daemon *d)
     d->upkeep_ms = now + EVERY_MS;
     if (p->audit.retention_ms && p->audit.retention_ms < now)
         prune(d, p->audit.retention_ms);
+    if (p->audit.history_ms && p->audit.history_ms < now && drop_history(d, p->audit.history_ms))
+        d->upkeep_ms = now + SOON_MS;
 }
 
 /* ---- a backup in the place of the state ---- */
@@ -76,7 +135,10 @@ static int no_keepers(const struct bh_daemon_options *o, struct bh_err *err)
             .folder = bh_arena_printf(&arena, "%s/leases/%llu", o->state_dir, (unsigned long long)lease),
             .run_dir = runs,
             .lease = lease};
-        if (bh_keeper_look(&at, &look, NULL) == BH_OK && look.found == BH_KEEPER_LIVES)
+        rc = bh_keeper_look(&at, &look, err);
+        if (rc == BH_INVALID) /* it has ended */
+            rc = BH_OK;
+        if (rc == BH_OK && look.found == BH_KEEPER_LIVES)
             rc = bh_fail(err, BH_BUSY, "work of L%llu runs, and the backup may not know of it: end it first",
                          (unsigned long long)lease);
         if (look.pidfd >= 0)

@@ -2,7 +2,7 @@
 /*
  * upkeep.h - what the books need now and then: what the policy in force says of the audit log, and the way back from a backup.
  *
- * Nothing goes silently: records that are dropped are counted in a record of their own, and a restore is in the log that it brought back.
+ * Nothing goes silently: what is dropped is counted in a record of its own, and a restore is in the log that it brought back.
  */
 #ifndef BH_NODE_UPKEEP_H
 #define BH_NODE_UPKEEP_H

@@ -38,8 +38,7 @@ static const struct bh_opt opts[] = {
     [OPT_ONCE] = {"once", '1', BH_OPT_FLAG, NULL, NULL, "print one screen and end"},
     [OPT_ASCII] = {"ascii", 0, BH_OPT_FLAG, NULL, NULL, "draw with letters only"},
     [OPT_EVERY] = {"every", 'n', BH_OPT_TEXT, "TIME", NULL, "look so often, such as 5s (default: 1s)"},
-    [OPT_SIZE] = {"size", 0, BH_OPT_TEXT, "COLSxROWS", NULL,
-                  "with --once: of this size (default: the terminal's, else 80x24)"},
+    [OPT_SIZE] = {"size", 0, BH_OPT_TEXT, "COLSxROWS", NULL, "with --once: of this size (default: 80x24)"},
     {0},
 };
 
@@ -239,9 +238,9 @@ const struct bh_cmd bh_cmd_top = {
     .examples = "bulkhead top                     q leaves, ? tells of the keys\n"
                 "bulkhead top --readonly          on a screen that others can reach\n"
                 "bulkhead top --once --ascii      one screen as text\n",
-    .text =
-        "Who sees one tenant in other commands sees that tenant here. Where the daemon does not answer, what was\n"
-        "known stays, dimmed and dated, and it is asked again. NO_COLOR and --color never do without colours.\n",
+    .text = "Who sees one tenant in other commands sees that tenant here. Where the daemon does not answer,\n"
+            "what was known stays, dimmed and dated, and it is asked again. NO_COLOR and --color never do\n"
+            "without colours.\n",
     .opts = opts,
     .run = run,
 };

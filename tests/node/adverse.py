@@ -6,6 +6,7 @@ Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAUL
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import sqlite3
 import time
@@ -27,23 +28,24 @@ exec REAL "$@"
 '''
 
 
-def slow_keeper(n):
-    """The same daemon beside a keeper that takes its time: it takes the one that stands beside it."""
+def beside(n, folder, script):
+    """The same daemon beside another program, bulkhead-FOLDER: it takes the one that stands beside it."""
     built = pathlib.Path(lab.DAEMON).parent.parent
     os.makedirs('other/node')
-    os.makedirs('other/keeper')
-    for name in ('scrub', 'warden', 'governor', 'oci', 'store'):
+    os.makedirs(f'other/{folder}')
+    for name in {'keeper', 'scrub', 'warden', 'governor', 'oci', 'store'} - {folder}:
         os.symlink(built / name, f'other/{name}')
     shutil.copy(lab.DAEMON, 'other/node/bulkheadd')
-    write('other/keeper/bulkhead-keeper', SLOW.replace('REAL', str(built / 'keeper/bulkhead-keeper')).replace('HERE', n.here))
-    os.chmod('other/keeper/bulkhead-keeper', 0o755)
+    program = f'{folder}/bulkhead-{folder}'
+    write(f'other/{program}', script.replace('REAL', str(built / program)).replace('HERE', n.here))
+    os.chmod(f'other/{program}', 0o755)
     n.program = os.path.abspath('other/node/bulkheadd')
 
 
 def test_a_keeper_that_comes_late():
     """Its lease is over only when nothing can begin any more, and that cannot be said while the disk takes no file."""
     with node(serve=False) as n:
-        slow_keeper(n)
+        beside(n, 'keeper', SLOW)
         n.start()
         write('slow', '')
         job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
@@ -63,6 +65,64 @@ def test_a_keeper_that_comes_late():
         until(lambda: not n.processes('sh', 'bulkhead-keeper'), 30, lambda: [lab.cmdline(p) for p in n.processes()])
         same(os.path.exists('ran'), False, 'it began after its lease was over')
         n.nothing_left()
+        n.sound()
+
+
+def test_no_descriptor_is_no_verdict():
+    """The daemon cannot open a file: what runs goes on, what ended has ended as it did."""
+    with node(serve=False) as n:
+        was = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, was[1]))
+        try:
+            n.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, was)
+        same(resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE), (was[1], was[1]), 'it takes all that it may have')
+        job = n.submit('chat', 'sh', '-c', f'while ! test -e {n.here}/go; do sleep 0.1; done; exit 7', can_requeue=True)
+        other = n.submit('train', 'sleep', '600')
+        lease, stays = n.active(job), n.active(other)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, (3, was[1]))
+        write('go', '')
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(1.5)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, was)
+        ended = n.wait(job)
+        same((ended['end'], ended['status'], n.leases_of(job)), ('exited', 7, [lease]))
+        same((n.state_of(other), n.active(other)), ('running', stays))
+        n.wait_lease(lease, 'released')
+        n.sound()
+
+
+SCRUBBER = '''#!/bin/sh
+test "$1" = canary && test -e HERE/broken && exit 1
+exec REAL "$@"
+'''
+
+
+def test_what_runs_needs_no_tool():
+    """The driver cannot be tested when the daemon starts again: no share is given, and those who have one keep it."""
+    with node(serve=False) as n:
+        beside(n, 'scrub', SCRUBBER)
+        n.start()
+        runs = n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024)
+        waits = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(4)]
+        lease = n.active(runs)
+        until(lambda: sum(n.state_of(j) == 'running' for j in waits) == 3, 30, n.log)
+        (last,) = (j for j in waits if n.state_of(j) == 'waiting')
+        n.kill()
+        write('broken', '')
+        write_books(n, "DELETE FROM notes WHERE key LIKE 'canary/%'")
+        n.start()
+        has(n.get(f'/v1/jobs/{last}/why').json['sentence'], 'cannot be set up here')
+        r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY)
+        assert not r.ok and 'cannot be set up here' in r.words, r
+        time.sleep(1.5)
+        same((n.state_of(runs), n.active(runs), n.state_of(last)), ('running', lease, 'waiting'))
+        os.unlink('broken')
+        n.again()
+        same((n.state_of(runs), n.active(runs)), ('running', lease))
+        assert n.post(f'/v1/jobs/{runs}/cancel').ok
+        n.active(last)
         n.sound()
 
 
@@ -91,7 +151,8 @@ def test_a_decision_that_cannot_be_written():
         bad = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(2)]
         good = n.submit('chat', 'sleep', '600')
         n.active(good)
-        until(lambda: n.get('/v1/health').json['health'] != 'ok', 30, n.log)
+        until(lambda: [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], 30, n.log)
+        assert n.get('/v1/health').json['health'] != 'ok'
         checks = n.get('/v1/doctor').json['checks']
         same([(c['layer'], c['state']) for c in checks if c['layer'] == 'scheduler'], [('scheduler', 'warn')], checks)
         for j in bad:
@@ -108,7 +169,7 @@ def test_a_decision_that_cannot_be_written():
                        "BEGIN SELECT RAISE(ABORT, 'nobody goes today'); END")
         n.again()
         n.active(bad[1])
-        same(n.get('/v1/health').json['health'], 'ok')
+        same([c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], [])
         low = [n.submit('nightly', 'sleep', '600', can_requeue=True) for _ in range(2)]
         for j in low:
             n.active(j)

@@ -79,6 +79,33 @@ def test_records_past_their_time():
         n.verified()
 
 
+def test_what_is_long_over():
+    """Kept for ever, until the policy says otherwise; and that is said."""
+    with node() as n:
+        old = n.submit('chat', 'echo', 'hello')
+        same(n.wait(old)['status'], 0)
+        n.quiet()
+        lease = n.leases_of(old)[0]
+        runs = n.submit('chat', 'sleep', '600')
+        n.active(runs)
+        time.sleep(1.5)
+        r = n.post('/v1/policy/apply', {'text': policy() + 'audit: {history: 1s}\n'})
+        assert r.ok, repr(r)
+        n.kill(signal.SIGTERM)
+        n.policy = write('policy.yaml', policy() + 'audit: {history: 1s}\n')
+        n.start()
+        until(lambda: n.get(f'/v1/jobs/{old}').status == 404, 60, n.log)
+        (record,) = n.audit(event='history.prune')
+        same((record['before'], record['who']), ('1 jobs, 1 leases and 1 intervals of usage', 'service:bulkheadd'))
+        same((n.get(f'/v1/leases/{lease}').status, os.path.exists(f'state/leases/{lease[1:]}')), (404, False))
+        n.active(runs)
+        n.post(f'/v1/jobs/{runs}/cancel')
+        n.quiet()
+        n.sound()
+        n.kill(signal.SIGTERM)
+        n.verified()
+
+
 def test_the_way_back():
     with node() as n:
         first = n.submit('chat', 'true')

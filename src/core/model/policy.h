@@ -260,6 +260,7 @@ struct bh_policy {
         struct bh_pos pos;
         bool enabled;          /* default true */
         uint64_t retention_ms; /* default 365 d */
+        uint64_t history_ms;   /* jobs, leases and usage that are over for so long go; 0: they are kept */
         bh_text_vec exclude;
     } audit;
     struct bh_map tenant_by_name, pool_by_name, class_by_name; /* filled by bh_policy_link */
