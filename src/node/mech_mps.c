@@ -8,6 +8,7 @@
  * before it is started, and forgotten when it has ended.
  */
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "base/units.h"
 #include "host/mps.h"
 #include "launch/keeper.h"
@@ -212,8 +213,9 @@ static size_t add_devices(const struct bh_mech_server *s, struct bh_arena *arena
             paths[n++] = bh_arena_printf(arena, "/dev/nvidia%d", all->devices.at[i].minor);
     *ret = bh_arena_alloc(arena, n * sizeof(**ret));
     for (size_t i = 0; i < n; i++) {
+        char host[BH_SYSPATH_MAX];
         struct stat st;
-        if (stat(paths[i], &st) == 0 && S_ISCHR(st.st_mode))
+        if (bh_syspath(host, paths[i]) && stat(host, &st) == 0 && S_ISCHR(st.st_mode))
             (*ret)[found++] =
                 (struct bh_keeper_device){.major = major(st.st_rdev), .minor = minor(st.st_rdev)};
     }

@@ -231,6 +231,8 @@ static int write_one(struct bh_daemon *d, const struct victim *v, struct bh_err 
                                      .reason = v->is_old ? "it is older than output is kept"
                                                          : "its tenant has more than is kept for one"};
     const int rc = bh_store_remain_prune(d->store, v->job, d->last_ms, err);
+    if (rc == BH_NOT_FOUND) /* the job itself is long over, and went meanwhile */
+        return BH_OK;
     return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
 }
 

@@ -8,6 +8,7 @@
 #include "node/spec.h"
 
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "node/mech.h"
 
 #include <errno.h>
@@ -44,8 +45,9 @@ struct devices {
 /* One that is not there cannot be opened by anybody. */
 static void add_node(struct devices *v, const char *path)
 {
+    char host[BH_SYSPATH_MAX];
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISCHR(st.st_mode))
+    if (bh_syspath(host, path) && stat(host, &st) == 0 && S_ISCHR(st.st_mode))
         *bh_vec_push(v) = (struct bh_keeper_device){.major = major(st.st_rdev), .minor = minor(st.st_rdev)};
 }
 

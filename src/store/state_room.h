@@ -38,7 +38,8 @@ int bh_store_remains_of_tenants(struct bh_store *s, struct bh_arena *arena, bh_s
 /* The oldest of a tenant that can go: none of their leases still needs what is there. */
 int bh_store_remains_oldest(struct bh_store *s, struct bh_arena *arena, const char *tenant, uint32_t limit,
                             bh_store_remains *ret, struct bh_err *err) BH_MUST_USE;
-/* What it wrote is gone; its command and environment go here. BH_CONFLICT: it was before. */
+/* What it wrote is gone; its command and environment go here. BH_CONFLICT: it was before; BH_NOT_FOUND: there is no such
+ * job any more. */
 int bh_store_remain_prune(struct bh_store *s, uint64_t job, uint64_t at_ms, struct bh_err *err) BH_MUST_USE;
 /* When that was; 0: it was not. */
 int bh_store_remain_pruned(struct bh_store *s, uint64_t job, uint64_t *ret_ms,

@@ -3,6 +3,7 @@
 #include "store/state_room.h"
 
 #include "store/state_fixture.h"
+#include "store/state_history.h"
 
 static uint64_t add(struct fix *f, const char *tenant, const char *user)
 {
@@ -102,6 +103,27 @@ TEST(what_a_lease_needs_stays)
     CHECK_EQ(bh_store_lease_step(f.s, lease, BH_LEASE_REQUESTED, BH_LEASE_BY_REFUSE, 4, "", NULL, &f.err), 0);
     CHECK_EQ(bh_store_remains_oldest(f.s, &f.arena, "red", 10, &rows, &f.err), 0);
     CHECK_EQ(rows.n, 1);
+    bh_vec_fini(&rows);
+    fix_fini(&f);
+}
+
+TEST(it_goes_with_the_job)
+{
+    struct fix f;
+    struct bh_store_dropped gone;
+    bh_store_remains rows = {0};
+    fix_init(&f);
+    const uint64_t old = add(&f, "red", "ada"), late = add(&f, "red", "ada");
+    CHECK_EQ(bh_store_job_end(f.s, old, BH_JOB_END_CANCELLED, 0, 0, 3, "", &f.err), 0);
+    CHECK_EQ(bh_store_job_end(f.s, late, BH_JOB_END_CANCELLED, 0, 0, 9, "", &f.err), 0);
+    CHECK_EQ(bh_store_remain_measure(f.s, old, 1000, &f.err), 0);
+    CHECK_EQ(bh_store_remain_measure(f.s, late, 2000, &f.err), 0);
+    CHECK_EQ(bh_store_history_drop(f.s, 5, 10, &gone, &f.err), 0);
+    CHECK_EQ(gone.jobs, 1);
+    bh_vec_fini(&gone.lease_ids);
+    CHECK_EQ(bh_store_remains_of_tenants(f.s, &f.arena, &rows, &f.err), 0);
+    CHECK(rows.n == 1 && rows.at[0].job == late && rows.at[0].bytes > 2000 && rows.at[0].bytes < 3000);
+    CHECK_EQ(bh_store_remain_prune(f.s, old, 9, &f.err), BH_NOT_FOUND);
     bh_vec_fini(&rows);
     fix_fini(&f);
 }

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What jobs take of the disk: those that have not ended by tenant and user, so that one of them cannot fill it with what waits,
--- and what is kept of those that ended, so that the oldest of it can go. The rows of jobs stay for good.
+-- and what is kept of those that ended, so that the oldest of it can go. The rows of jobs stay: what drops those is 005_history.sql.
 
 -- ---- what has not ended ----
 
@@ -44,7 +44,12 @@ BEGIN
   INSERT INTO job_remains(job, tenant, ended_ms) VALUES (NEW.id, NEW.tenant, NEW.state_ms);
 END;
 CREATE TRIGGER job_remains_kept BEFORE DELETE ON job_remains
-BEGIN SELECT RAISE(ABORT, 'that something of a job was removed is never forgotten'); END;
+WHEN NOT EXISTS (SELECT 1 FROM history_over WHERE job = OLD.job)
+BEGIN SELECT RAISE(ABORT, 'that something of a job was removed is known as long as the job is'); END;
+CREATE TRIGGER job_remains_gone BEFORE DELETE ON jobs
+BEGIN
+  DELETE FROM job_remains WHERE job = OLD.id;
+END;
 CREATE TRIGGER job_remains_once BEFORE UPDATE ON job_remains
 WHEN OLD.pruned_ms <> 0 OR (OLD.bytes IS NOT NULL AND NEW.bytes IS NOT OLD.bytes)
 BEGIN SELECT RAISE(ABORT, 'what is left of a job is measured once and removed once'); END;
@@ -61,6 +66,11 @@ END;
 CREATE TRIGGER tenant_remains_less AFTER UPDATE OF pruned_ms ON job_remains WHEN OLD.pruned_ms = 0 AND NEW.pruned_ms <> 0
 BEGIN
   UPDATE tenant_remains SET bytes = bytes - NEW.bytes WHERE tenant = NEW.tenant;
+END;
+
+CREATE TRIGGER tenant_remains_gone AFTER DELETE ON job_remains WHEN OLD.pruned_ms = 0 AND OLD.bytes IS NOT NULL
+BEGIN
+  UPDATE tenant_remains SET bytes = bytes - OLD.bytes WHERE tenant = OLD.tenant;
 END;
 
 -- A job that ended stays as it is, but for its command and environment, which go with what it wrote.
