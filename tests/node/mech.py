@@ -483,7 +483,7 @@ def test_mps_a_server_that_dies_takes_its_work_along():
         [pid] = [p for p in servers(n) if pipes in pathlib.Path(f'/proc/{p}/environ').read_text()]
         os.kill(pid, signal.SIGKILL)
         job = n.wait(mine)
-        same(job['end'], 'killed', str(job))
+        same(job['end'], 'failed', str(job))
         has(job['why'], 'MPS server')
         same(n.state_of(blues), 'running', 'the others go on')
         # and the next one gets a new server
