@@ -110,7 +110,7 @@ function changed(state) {
   redraw();
 }
 
-export const session = {problem: null};
+export const session = {problem: null, used: false};
 
 function signedOut(problem) {
   session.problem = problem;
@@ -121,6 +121,7 @@ function signedOut(problem) {
 export function begin() {
   session.problem = null;
   if (close || !hasToken()) return;
+  session.used = true;
   close = follow(told, changed);
 }
 

@@ -17,7 +17,9 @@ async function enter(e) {
     await ask('GET', '/v1/status', null, {}, token);
     setToken(token);
     form.token = '';
-    begin();
+    // Nothing that somebody else saw in this tab is there for the next one.
+    if (session.used) location.reload();
+    else begin();
   } catch (p) {
     session.problem = p;
   }

@@ -205,9 +205,11 @@ static int know_caller(struct bh_exchange *x)
     if (!authorization && (rc = take_one(x, x->conn->key)) < 0)
         return rc;
     rc = bh_auth_caller(&x->conn->peer, authorization ? authorization + 7 : NULL, api->core.view->policy,
-                        api->core.store, api->core.view->now_ms, &x->q.arena, &x->q.caller, &x->q.problem);
+                        api->core.store, api->core.view->wall_ms, &x->q.arena, &x->q.caller, &x->q.problem);
     if (rc < 0)
         return authorization ? shown_in_vain(x, rc) : rc;
+    if (api->core.ops->came_in)
+        api->core.ops->came_in(api->core.ops->self, &x->q.caller);
     /* Whichever of his tokens he shows, and whether he shows one at all, it is he who asks. */
     (void)snprintf(key, sizeof(key), "who:%.58s", x->q.caller.principal);
     return take_one(x, key);

@@ -123,7 +123,7 @@ int bh_h_token_make(struct bh_api_core *core, struct bh_api_req *q)
     if (rc < 0 || (rc = check_role(core, q, subject, role, in->tenant)) < 0 ||
         (rc = check_number(core, q, subject)) < 0)
         return rc;
-    t.expires_ms = core->view->now_ms + ttl_ms;
+    t.expires_ms = core->view->wall_ms + ttl_ms;
     if ((rc = bh_token_make(text, t.sha256, &err)) < 0)
         return bh_api_fail(q, rc, &err);
     q->secret = text;

@@ -200,6 +200,8 @@ struct bh_api_ops {
     void (*metrics)(void *self, struct bh_metrics *ret);
     /* Somebody showed a token that is none, or was locked out: to be audited. Cannot be refused. */
     void (*auth_failed)(void *self, const char *from, bool locked_out, const char *why);
+    /* Somebody who is known asks for something; NULL: nobody wants to know. Cannot be refused. */
+    void (*came_in)(void *self, const struct bh_api_caller *by);
 };
 
 /* ---- what is going on, kept by the other side ---- */
@@ -242,7 +244,8 @@ struct bh_api_view {
     const char *version; /* of the program */
     const char *driver;  /* NULL: unknown */
     bool simulated;
-    uint64_t now_ms, started_ms; /* since 1970 */
+    uint64_t now_ms, started_ms; /* since 1970, by the clock that charges */
+    uint64_t wall_ms;            /* the time of day, by which tokens end */
     const struct bh_api_gpu *gpus;
     size_t n_gpus;
     const struct bh_api_live *lives; /* ascending by lease */

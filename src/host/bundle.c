@@ -430,10 +430,10 @@ static int add_profile(const struct bh_bundle *b, const struct bh_buf *config, s
     struct bh_buf profile;
     struct bh_spec spec;
     if (!arch)
-        return bh_fail(err, BH_REFUSED, "the gate does not know this machine's architecture");
+        return bh_fail(err, BH_REFUSED, "no filter is known for this machine's architecture");
     (void)snprintf(mark.name, sizeof(mark.name), "L%" PRIu64, b->lease);
     bh_buf_init(&profile, PROFILE_MAX);
-    bh_profile_write(arch, &mark, b->listener, &profile);
+    bh_profile_container(arch, &mark, b->listener, &profile);
     int rc = profile.full ? bh_fail(err, BH_TOO_LARGE, "the seccomp profile is too large") : BH_OK;
     rc = rc < 0 ? rc : bh_spec_read(config->at, config->n, &spec, err);
     rc = rc < 0 ? rc : bh_spec_put_seccomp(config->at, config->n, &spec, bh_buf_text(&profile), out, err);
@@ -452,10 +452,8 @@ int bh_bundle_write(const struct bh_bundle *b, struct bh_buf *out, struct bh_err
     if (config.full)
         rc = bh_fail(err, BH_TOO_LARGE, "the container's configuration would be longer than %d bytes",
                      BH_BUNDLE_MAX);
-    else if (b->listener)
-        rc = add_profile(b, &config, out, err);
     else
-        bh_buf_add(out, config.at, config.n);
+        rc = add_profile(b, &config, out, err);
     bh_buf_fini(&config);
     if (rc == BH_OK && out->full)
         rc = bh_fail(err, BH_TOO_LARGE, "the container's configuration does not fit");

@@ -93,13 +93,16 @@ TEST(the_gates_profile_is_in_it)
     struct bh_bundle b = plain();
     struct bh_buf out;
     struct bh_spec spec;
-    CHECK(!says(&b, "seccomp"));
+    /* Without a gate there are the walls. */
+    CHECK(says(&b, "seccomp") && says(&b, "\"keyctl\"") && !says(&b, "listener") &&
+          !says(&b, "SCMP_ACT_NOTIFY"));
     b.listener = "/run/bulkhead/leases/17.seccomp";
     CHECK_EQ(write_it(&b, &out), BH_OK);
     CHECK_EQ(bh_spec_read(out.at, out.n, &spec, &err), BH_OK);
     CHECK(spec.seccomp.to > spec.seccomp.from && !spec.has_sys_admin && !spec.allows_all_devices);
     CHECK(strstr(out.at, "\"listenerPath\": \"/run/bulkhead/leases/17.seccomp\"") &&
           strstr(out.at, "name=L17"));
+    CHECK(strstr(out.at, "SCMP_ACT_NOTIFY") && strstr(out.at, "\"keyctl\"") && strstr(out.at, "\"clone3\""));
     bh_buf_fini(&out);
 }
 

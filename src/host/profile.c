@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,11 +51,74 @@ static void write_mark(struct bh_json *j, const struct bh_profile_mark *mark)
     bh_json_key_str(j, "listenerMetadata", text);
 }
 
-void bh_profile_write(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
-                      const char *listener_path, struct bh_buf *out)
+/* ---- what a container has no business with, whoever holds its GPU ---- */
+
+/* The kernel's own: keys, programs in it, modules, clocks, other mounts, other namespaces. Refused with EPERM. */
+static const char *const walls[] = {
+    "acct",           "add_key",         "adjtimex",       "bpf",
+    "clock_adjtime",  "clock_settime",   "create_module",  "delete_module",
+    "finit_module",   "fsconfig",        "fsmount",        "fsopen",
+    "fspick",         "init_module",     "io_uring_enter", "io_uring_register",
+    "io_uring_setup", "ioperm",          "iopl",           "kexec_file_load",
+    "kexec_load",     "keyctl",          "lookup_dcookie", "mount",
+    "mount_setattr",  "move_mount",      "nfsservctl",     "open_by_handle_at",
+    "open_tree",      "perf_event_open", "pidfd_getfd",    "pivot_root",
+    "quotactl",       "quotactl_fd",     "reboot",         "request_key",
+    "setns",          "settimeofday",    "stime",          "swapoff",
+    "swapon",         "syslog",          "umount2",        "uselib",
+    "userfaultfd",    "vhangup",         "vm86",           "vm86old"};
+
+/* A namespace of users is one with all capabilities, in which the kernel's rarely used code can be reached. */
+enum { NEW_USERS = 0x10000000 };
+
+static void write_refusal(struct bh_json *j, const char *name, int error, uint32_t bits)
+{
+    bh_json_open(j, '{');
+    bh_json_key(j, "names");
+    bh_json_open_flat(j, '[');
+    bh_json_str(j, name);
+    bh_json_close(j, ']');
+    bh_json_key_str(j, "action", "SCMP_ACT_ERRNO");
+    bh_json_key_u64(j, "errnoRet", (uint64_t)error);
+    if (bits) {
+        bh_json_key(j, "args");
+        bh_json_open(j, '[');
+        bh_json_open_flat(j, '{');
+        bh_json_key_u64(j, "index", 0);
+        bh_json_key_u64(j, "value", bits);
+        bh_json_key_u64(j, "valueTwo", bits);
+        bh_json_key_str(j, "op", "SCMP_CMP_MASKED_EQ");
+        bh_json_close(j, '}');
+        bh_json_close(j, ']');
+    }
+    bh_json_close(j, '}');
+}
+
+/* The gate has a rule of its own for it. */
+static bool is_gates(const char *name)
+{
+    for (size_t i = 0; i < BH_FILTER_CALLS; i++)
+        if (strcmp(bh_filter_call_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void write_walls(struct bh_json *j, bool gated)
+{
+    for (size_t i = 0; i < BH_COUNT_OF(walls); i++)
+        if (!gated || !is_gates(walls[i]))
+            write_refusal(j, walls[i], EPERM, 0);
+    write_refusal(j, "unshare", EPERM, NEW_USERS);
+    write_refusal(j, "clone", EPERM, NEW_USERS);
+    /* Its flags are behind a pointer; C libraries do without it. */
+    write_refusal(j, "clone3", ENOSYS, 0);
+}
+
+static void write_profile(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
+                          const char *listener_path, bool walled, struct bh_buf *out)
 {
     const struct bh_filter_rule *rules;
-    const size_t n = bh_filter_rules(&rules);
+    const size_t n = listener_path ? bh_filter_rules(&rules) : 0;
     struct bh_json j;
     bh_json_init(&j, out);
     bh_json_open(&j, '{');
@@ -63,16 +127,32 @@ void bh_profile_write(const struct bh_filter_arch *arch, const struct bh_profile
     bh_json_open_flat(&j, '[');
     bh_json_str(&j, arch->scmp);
     bh_json_close(&j, ']');
-    bh_json_key_str(&j, "listenerPath", listener_path);
-    write_mark(&j, mark);
+    if (listener_path) {
+        bh_json_key_str(&j, "listenerPath", listener_path);
+        write_mark(&j, mark);
+    }
     bh_json_key(&j, "syscalls");
     bh_json_open(&j, '[');
     for (size_t i = 0; i < n; i++)
         if ((rules[i].flags & mark->flags) == rules[i].flags)
             write_rule(&j, &rules[i]);
+    if (walled)
+        write_walls(&j, listener_path != NULL);
     bh_json_close(&j, ']');
     bh_json_close(&j, '}');
     bh_buf_str(out, "\n");
+}
+
+void bh_profile_write(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
+                      const char *listener_path, struct bh_buf *out)
+{
+    write_profile(arch, mark, listener_path, false, out);
+}
+
+void bh_profile_container(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
+                          const char *listener_path, struct bh_buf *out)
+{
+    write_profile(arch, mark, listener_path, true, out);
 }
 
 /* ---- the mark ---- */

@@ -25,6 +25,10 @@ struct bh_profile_mark {
 /* Ends with a newline. name: letters, digits, `.`, `_` and `-`; "": none. */
 void bh_profile_write(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
                       const char *listener_path, struct bh_buf *out);
+/* For a container of ours, with what no tenant needs of the kernel refused as well; listener_path NULL: its card is its own, and
+ * there is no gate. */
+void bh_profile_container(const struct bh_filter_arch *arch, const struct bh_profile_mark *mark,
+                          const char *listener_path, struct bh_buf *out);
 /* Is it a name that a mark can carry? "" is. */
 bool bh_profile_name_valid(const char *name);
 /* BH_REFUSED: the metadata is not one that bh_profile_write wrote, or of another version. */

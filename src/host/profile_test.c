@@ -8,16 +8,16 @@
 #include "host/profile.h"
 
 #include "base/choice.h"
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/test.h"
 #include "host/filter_fixture.h"
-#include "base/json_read.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 
-enum { RULES_MAX = 64, ARGS_MAX = 6 };
+enum { RULES_MAX = 128, ARGS_MAX = 6 };
 
 struct read_rule {
     char name[32], action[32];
@@ -45,8 +45,8 @@ static bool read_arg(struct bh_json_reader *r, struct read_rule *rule)
             (void)bh_json_read_str(r, rule->args[rule->n_args].op, sizeof(rule->args[0].op));
         else
             (void)bh_json_read_u64(r, bh_str_eq(key, "index")   ? &rule->args[rule->n_args].index
-                                     : bh_str_eq(key, "value") ? &rule->args[rule->n_args].value
-                                                               : &rule->args[rule->n_args].value_two);
+                                      : bh_str_eq(key, "value") ? &rule->args[rule->n_args].value
+                                                                : &rule->args[rule->n_args].value_two);
     rule->n_args++;
     return r->wrong == NULL;
 }
@@ -243,6 +243,41 @@ TEST(marks_that_are_none)
     CHECK(bh_profile_name_valid("") && bh_profile_name_valid("a-1.B_2"));
     CHECK(!bh_profile_name_valid("a b") && !bh_profile_name_valid("a\"") &&
           !bh_profile_name_valid("\xc3\xa4"));
+}
+
+/* Which error a call of that name gets where no argument decides; -1: none. */
+static int refused(const struct read_profile *p, const char *name)
+{
+    for (size_t i = 0; i < p->n_rules; i++)
+        if (bh_str_eq(p->rules[i].name, name) && bh_str_eq(p->rules[i].action, "SCMP_ACT_ERRNO"))
+            return (int)p->rules[i].error;
+    return -1;
+}
+
+TEST(walls_of_a_container)
+{
+    static struct read_profile p;
+    const struct bh_profile_mark mark = {.name = "L1"};
+    const struct bh_filter_arch *arch = &bh_filter_archs[BH_MACHINE_X86_64];
+    for (int gated = 0; gated < 2; gated++) {
+        struct bh_buf out;
+        bh_buf_init(&out, 1 << 16);
+        bh_profile_container(arch, &mark, gated ? "/s" : NULL, &out);
+        CHECK(!out.full && read_profile(out.at, out.n, &p));
+        CHECK_EQ(refused(&p, "keyctl"), EPERM);
+        CHECK_EQ(refused(&p, "bpf"), EPERM);
+        CHECK_EQ(refused(&p, "userfaultfd"), EPERM);
+        CHECK_EQ(refused(&p, "unshare"), EPERM);
+        CHECK_EQ(refused(&p, "clone3"), ENOSYS);
+        CHECK(refused(&p, "io_uring_setup") > 0);
+        CHECK_EQ(p.path[0] != '\0', gated);
+        /* Each call is refused by one of the two only: libseccomp takes no second word. */
+        for (size_t i = 0; i < p.n_rules; i++)
+            for (size_t k = i + 1; k < p.n_rules; k++)
+                CHECK(!bh_str_eq(p.rules[i].name, p.rules[k].name) ||
+                      p.rules[i].n_args + p.rules[k].n_args > 0);
+        bh_buf_fini(&out);
+    }
 }
 
 TEST_MAIN

@@ -25,12 +25,15 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
+#include "node/checks.h"
+#include "node/clock.h"
 #include "node/health.h"
 #include "node/meter.h"
 #include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
 #include "node/tier.h"
+#include "node/watch.h"
 #include "node/worker.h"
 #include "store/audit.h"
 #include "store/state_job.h"
@@ -149,11 +152,14 @@ struct bh_daemon {
     bool has_cgroups;
     struct bh_containers tier;
     struct bh_meter meter;
+    struct bh_watch watch;
+    struct bh_checks checks;
     BH_VEC(struct bh_made_cut) cuts;
     BH_VEC(struct bh_made_server *) servers;
     char mps[4000];         /* the control program of MPS; "": it is not here */
     char servers_dir[4000]; /* RUN/mps */
     char canary[256]; /* what the test of the driver's own scrub said; "": it did not pass, or was not made */
+    char canary_why[200]; /* ... and why not */
     char node[256], leases_dir[4000], runs_dir[4000], keeper[4000], scrubber[4000];
     char cgroup[64]; /* below which the leases' are */
     BH_VEC(struct bh_life *) runs;
@@ -164,9 +170,10 @@ struct bh_daemon {
     BH_VEC(struct bh_ponder *) ponders;
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
+    struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     sd_event_source *turn_source, *tick_source, *look_source;
-    uint64_t last_ms;         /* the clock never goes back inside */
-    uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
+    struct bh_clock clock;
+    uint64_t last_ms;         /* what it said last; it never goes back */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
     uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
@@ -176,9 +183,10 @@ struct bh_daemon {
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
     bool was_held; /* the doctor knows of jobs that are set aside */
+    bool started; /* up to where requests are served */
 };
 
-/* Milliseconds since 1970 that never fall. */
+/* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);

@@ -390,6 +390,7 @@ void bh_decide_later(struct bh_daemon *d, const struct bh_err *why)
 {
     bh_daemon_say(d, "nothing is decided for a moment: %s", why->msg);
     d->meter.store_failures++;
+    (void)snprintf(d->checks.store, sizeof(d->checks.store), "%.190s", why->msg);
     if (!d->broken_until_ms) /* what fails meanwhile does not put it off */
         d->broken_until_ms = bh_daemon_now(d) + BROKEN_MS;
     d->due = true;
@@ -500,7 +501,7 @@ void bh_decide_tick(struct bh_daemon *d)
             again = true; /* what it has is the scheduler's again */
     }
     if (held || d->was_held)
-        bh_health_checks(d);
+        bh_checks_stale(d);
     d->was_held = held;
     if (again && bh_decide_anew(d, &err) < 0)
         bh_decide_later(d, &err);

@@ -242,7 +242,7 @@ static void done(struct bh_daemon *d, const struct verdict *v)
         bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, bh_lease_state_str(run->state));
         bh_clear_begin(d, run);
     }
-    bh_health_checks(d);
+    bh_checks_stale(d);
     bh_daemon_show(d);
 }
 
@@ -380,6 +380,4 @@ void bh_health_fini(struct bh_daemon *d)
     bh_vigil_end(&h->vigil);
     bh_vec_fini(&h->waiting);
     bh_vec_fini(&h->strikes);
-    bh_vec_fini(&h->checks);
-    bh_arena_fini(&h->arena);
 }

@@ -46,18 +46,14 @@ struct bh_node_health {
     size_t n_seen;
     BH_VEC(struct bh_vigil_word) waiting;
     BH_VEC(struct bh_health_strike) strikes;
-    bool other_driver;     /* than the last daemon ran on: until its cards were looked at */
-    char driver_seen[64];  /* that was put in while this daemon ran; "": none was */
-    struct bh_arena arena; /* of the checks */
-    BH_VEC(struct bh_api_check) checks;
+    bool other_driver;    /* than the last daemon ran on: until its cards were looked at */
+    char driver_seen[64]; /* that was put in while this daemon ran; "": none was */
 };
 
 void bh_health_tick(struct bh_daemon *d);
 /* The driver was asked again (silicon.h). */
 void bh_health_looked(struct bh_daemon *d);
 void bh_health_fini(struct bh_daemon *d);
-/* What `bulkhead doctor` is told of drivers, drift and health. */
-void bh_health_checks(struct bh_daemon *d);
 /* A person wants the card back. BH_REFUSED: it is still not well, and how. In the caller's transaction. */
 int bh_health_write_well(struct bh_daemon *d, const char *uuid, struct bh_err *err) BH_MUST_USE;
 /* A card takes nobody new from now on, for a reason that is no event. In the caller's transaction; bh_decide_health follows. */

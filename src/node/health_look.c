@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STRIKES = 2, DAY_MS = 86400 * 1000 };
+enum { STRIKES = 2 };
 
 /* ---- what is seen ---- */
 
@@ -91,7 +91,7 @@ void bh_health_looked(struct bh_daemon *d)
     if (d->silicon.has_now && !d->broken_until_ms)
         bh_drift_look(d, now);
     bh_health_tick(d);
-    bh_health_checks(d);
+    bh_checks_stale(d);
 }
 
 /* ---- the way back ---- */
@@ -139,48 +139,4 @@ int bh_health_write_suspect(struct bh_daemon *d, const char *uuid, enum bh_audit
                                      .reason = why};
     const int rc = bh_store_card_health(d->store, uuid, BH_CARD_SUSPECT, bh_daemon_now(d), why, err);
     return rc == BH_OK ? bh_audit_append(d->audit, &a, err) : rc;
-}
-
-/* ---- for doctor ---- */
-
-static void add(struct bh_node_health *h, const char *layer, const char *state, const char *sentence,
-                const char *mend)
-{
-    *bh_vec_push(&h->checks) = (struct bh_api_check){layer, state, sentence, mend};
-}
-
-static void check_cards(struct bh_daemon *d)
-{
-    struct bh_node_health *h = &d->health;
-    bh_store_cards cards = {0};
-    struct bh_err err;
-    if (bh_store_cards_list(d->store, &h->arena, &cards, &err) < 0)
-        add(h, "gpu", "bad", bh_arena_str(&h->arena, err.msg), NULL);
-    for (size_t i = 0; i < cards.n; i++)
-        if (cards.at[i].health != BH_CARD_OK)
-            add(h, "gpu", cards.at[i].health == BH_CARD_BAD ? "bad" : "warn", cards.at[i].health_why,
-                bh_arena_printf(&h->arena, "bulkhead resume %u", cards.at[i].index));
-    bh_vec_fini(&cards);
-}
-
-void bh_health_checks(struct bh_daemon *d)
-{
-    struct bh_node_health *h = &d->health;
-    bh_arena_fini(&h->arena);
-    h->checks.n = 0;
-    check_cards(d);
-    if (!h->listens && *h->said)
-        add(h, "gpu", "warn", bh_arena_printf(&h->arena, "nobody listens to the GPUs' health: %s", h->said),
-            NULL);
-    struct bh_api_check held;
-    if (bh_decide_check(d, &h->arena, &held))
-        *bh_vec_push(&h->checks) = held;
-    const char *driver = d->silicon.snapshot.driver;
-    bool open = false;
-    const char *said =
-        driver ? bh_drift_exposure(&h->arena, driver, (int32_t)(bh_daemon_now(d) / DAY_MS), &open) : NULL;
-    if (said)
-        add(h, "driver", open ? "warn" : "ok", said, open ? "bulkhead upgrade plan --driver VERSION" : NULL);
-    d->view.checks = h->checks.at;
-    d->view.n_checks = h->checks.n;
 }

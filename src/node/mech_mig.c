@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "gpu/mig.h"
+#include "node/clear.h"
+#include "node/note.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -101,10 +103,26 @@ static int clear_rows(struct bh_daemon *d, const struct bh_mech_cut *c, struct b
         if (rc < 0 || !overlap(c->start, c->size, other.start, other.size))
             continue;
         rc = bh_store_slice_remove(d->store, c->gpu, s->name.key, err);
+        if (rc == BH_OK)
+            rc = bh_note_mig(d, BH_AUDIT_MIG_DESTROY, c->gpu, s->name.key,
+                             "another shape is needed in its place", err);
         forget(d, c->gpu, s->name.key);
     }
     bh_vec_fini(&rows);
     return rc;
+}
+
+/* The worker that cuts it switches MIG on where it is off. */
+static int note_new(struct bh_daemon *d, const struct bh_slice_name *name, struct bh_err *err)
+{
+    const struct bh_gpu_device *gpu = bh_silicon_device(&d->silicon, name->gpu);
+    bool known_on = gpu && !gpu->mig_mode.why && gpu->mig_mode.v;
+    for (size_t i = 0; !known_on && i < d->cuts.n; i++)
+        known_on = bh_str_eq(d->cuts.at[i].gpu, name->gpu);
+    const int rc = known_on
+                       ? BH_OK
+                       : bh_note_mig(d, BH_AUDIT_MIG_MODE, name->gpu, "on", "an instance is to be cut", err);
+    return rc == BH_OK ? bh_note_mig(d, BH_AUDIT_MIG_CREATE, name->gpu, name->key, "for a lease", err) : rc;
 }
 
 int bh_mech_name(struct bh_daemon *d, const struct bh_admit_slice *slice, struct bh_arena *arena,
@@ -126,6 +144,8 @@ int bh_mech_name(struct bh_daemon *d, const struct bh_admit_slice *slice, struct
     if (rc == BH_OK && !there)
         rc = bh_store_slice_add(d->store, ret->gpu, ret->key, slice->milli, slice->mib, "", bh_daemon_now(d),
                                 err);
+    if (rc == BH_OK && !there)
+        rc = note_new(d, ret, err);
     return rc;
 }
 
@@ -275,6 +295,15 @@ static void restore_one(struct bh_daemon *d, const struct bh_mech_cut *c, const 
         return;
     }
     bh_worker_wait(&worker, &result);
+    if (result.code == BH_OK) {
+        int rc = bh_life_begin(d, &err);
+        if (rc == BH_OK)
+            rc = bh_life_end(
+                d, bh_note_mig(d, BH_AUDIT_MIG_CREATE, c->gpu, c->key, "it was gone and is cut again", &err),
+                &err);
+        if (rc < 0)
+            bh_daemon_say(d, "that %s was cut again could not be recorded: %s", c->key, err.msg);
+    }
     bh_daemon_say(
         d, result.code < 0 ? "%s of %s is gone and cannot be cut again: %s" : "%s of %s was cut again%s",
         c->key, c->gpu, result.code < 0 ? result.text : "");

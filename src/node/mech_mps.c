@@ -14,6 +14,7 @@
 #include "launch/keeper.h"
 #include "node/clear.h"
 #include "node/mech_inside.h"
+#include "node/note.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -132,6 +133,8 @@ static int write_new(struct bh_daemon *d, const struct bh_store_lease *row, cons
             d->store, note_of(last + 1, arena),
             bh_arena_printf(arena, "%u\n%u\n%s\n%s\n%s", row->uid, row->gid, row->domain, row->pool, gpus),
             err);
+    if (rc == BH_OK)
+        rc = bh_note_mps(d, BH_AUDIT_MPS_START, last + 1, gpus, err);
     rc = bh_life_end(d, rc, err);
     if (rc < 0)
         return rc;
@@ -303,6 +306,18 @@ static void fail_users(struct bh_daemon *d, const struct bh_made_server *s)
     }
 }
 
+static int write_gone(struct bh_daemon *d, const struct bh_made_server *s, struct bh_arena *arena,
+                      struct bh_err *err)
+{
+    int rc = bh_life_begin(d, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_store_note_remove(d->store, note_of(s->number, arena), err);
+    if (rc == BH_OK)
+        rc = bh_note_mps(d, BH_AUDIT_MPS_STOP, s->number, s->gpus, err);
+    return bh_life_end(d, rc, err);
+}
+
 static void forget(struct bh_daemon *d, struct bh_made_server *s)
 {
     struct bh_arena arena = {0};
@@ -319,7 +334,7 @@ static void forget(struct bh_daemon *d, struct bh_made_server *s)
     if (s->stopping) /* of one that died, its words are kept */
         bh_mps_remove(at.folder);
     if (rc == BH_OK)
-        rc = bh_store_note_remove(d->store, note_of(s->number, &arena), &err);
+        rc = write_gone(d, s, &arena, &err);
     if (rc < 0) /* the next start takes it up again */
         bh_daemon_say(d, "MPS server M%llu: %s", (unsigned long long)s->number, err.msg);
     for (size_t i = 0; i < d->servers.n; i++)

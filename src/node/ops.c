@@ -13,6 +13,7 @@
 #include "node/decide.h"
 #include "node/life.h"
 #include "node/mech.h"
+#include "node/note.h"
 #include "node/rule.h"
 #include "store/backup.h"
 #include "store/state_token.h"
@@ -322,6 +323,16 @@ static int write_cancel(struct bh_daemon *d, struct bh_life *run, const char *wh
     return run->after == BH_AFTER_WAITS ? bh_life_write_after(d, run, BH_AFTER_CANCELLED, err) : BH_OK;
 }
 
+/* Whoever may do that to others' work is seen to have done it. e: what was done, and to what. */
+static int append_override(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job,
+                           const struct bh_audit_event *e, struct bh_err *err)
+{
+    struct bh_audit_event o = *e;
+    o.event = BH_AUDIT_OVERRIDE_WORK;
+    o.after = bh_audit_names[e->event];
+    return bh_note_is_anothers(d, by, job) ? bh_audit_append(d->audit, &o, err) : BH_OK;
+}
+
 static int end_run(struct bh_daemon *d, const struct bh_api_caller *by, struct bh_life *run,
                    const char *reason, struct bh_err *err)
 {
@@ -336,6 +347,8 @@ static int end_run(struct bh_daemon *d, const struct bh_api_caller *by, struct b
     if (rc < 0)
         return rc;
     rc = bh_audit_append(d->audit, &e, err);
+    if (rc == BH_OK)
+        rc = append_override(d, by, run->job, &e, err);
     if (rc == BH_OK)
         rc = write_cancel(d, run, reason ? reason : "cancelled", err);
     rc = keep(d, rc, err);
@@ -402,7 +415,13 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     e.object_type = "lease";
     e.object_id = id_text('L', lease, &id);
     e.reason = reason;
-    int rc = record(d, &e, err);
+    int rc = begin(d, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_audit_append(d->audit, &e, err);
+    if (rc == BH_OK)
+        rc = append_override(d, by, run->job, &e, err);
+    rc = keep(d, rc, err);
     if (rc == BH_OK &&
         (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
         return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
@@ -472,6 +491,9 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
         rc = bh_clear_write_retry(d, uuid, &again, err);
     if (rc == BH_OK)
         rc = bh_audit_append(d->audit, &e, err);
+    e.event = BH_AUDIT_OVERRIDE_QUARANTINE;
+    if (rc == BH_OK && again)
+        rc = bh_audit_append(d->audit, &e, err);
     rc = keep(d, rc, err);
     if (rc < 0 && again)
         bh_decide_later(d, err);
@@ -480,7 +502,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     bh_decide_health(d, uuid);
-    bh_health_checks(d);
+    bh_checks_stale(d);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
     show_card(d, uuid);
@@ -544,7 +566,7 @@ static int op_token_add(void *self, const struct bh_api_caller *by, const struct
     struct bh_store_token token = {.subject = what->subject,
                                    .role = what->role,
                                    .tenant = what->tenant,
-                                   .created_ms = bh_daemon_now(d),
+                                   .created_ms = d->view.wall_ms,
                                    .expires_ms = what->expires_ms};
     struct bh_audit_event e = event_by(by, BH_AUDIT_TOKEN_CREATE);
     memcpy(token.sha256, what->sha256, sizeof(token.sha256));
@@ -639,6 +661,20 @@ static void op_auth_failed(void *self, const char *from, bool locked_out, const 
         bh_daemon_say(d, "a failed sign-in could not be recorded: %s", err.msg);
 }
 
+static void op_came_in(void *self, const struct bh_api_caller *by)
+{
+    struct bh_daemon *d = self;
+    struct bh_err err;
+    struct id_text id;
+    if (!bh_note_is_new(d, by))
+        return;
+    struct bh_audit_event e = event_by(by, BH_AUDIT_AUTH_SUCCESS);
+    e.object_type = by->token ? "token" : NULL;
+    e.object_id = by->token ? id_text('T', by->token, &id) : NULL;
+    if (record(d, &e, &err) < 0)
+        bh_daemon_say(d, "a sign-in could not be recorded: %s", err.msg);
+}
+
 void bh_ops_init(struct bh_daemon *d)
 {
     d->room = bh_room_as_told();
@@ -658,5 +694,6 @@ void bh_ops_init(struct bh_daemon *d)
                                  .rotate = op_rotate,
                                  .backup = op_backup,
                                  .metrics = bh_node_metrics,
-                                 .auth_failed = op_auth_failed};
+                                 .auth_failed = op_auth_failed,
+                                 .came_in = op_came_in};
 }

@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "conf/input.h"
 #include "core/policy/report.h"
+#include "node/note.h"
 #include "store/state_policy.h"
 
 #include <gnutls/crypto.h>
@@ -128,7 +129,8 @@ int bh_rule_store(struct bh_daemon *d, const char *who, const char *reason, cons
                                          .before = before,
                                          .after = version,
                                          .reason = reason};
-    return bh_audit_append(d->audit, &event, err);
+    rc = bh_audit_append(d->audit, &event, err);
+    return rc == BH_OK ? bh_note_waivers(d, who, text, n, err) : rc;
 }
 
 /* ---- what would change ---- */

@@ -87,10 +87,11 @@ static bool read_line(char *line, struct bh_worker_result *ret)
     return true;
 }
 
-static void run_program(const char *program, const char *mode, const char *gpu, struct bh_worker_result *ret)
+void bh_scrub_ask(const char *program, const char *mode, const char *gpu, bool quick,
+                  struct bh_worker_result *ret)
 {
-    char line[LINE_MAX_BYTES], a0[4000], a1[16], a3[96];
-    char *argv[] = {a0, a1, a3, NULL};
+    char line[LINE_MAX_BYTES], a0[4000], a1[16], a3[96], a4[] = "--quick";
+    char *argv[] = {a0, a1, a3, quick ? a4 : NULL, NULL};
     (void)snprintf(a0, sizeof(a0), "%s", program);
     (void)snprintf(a1, sizeof(a1), "%s", mode);
     (void)snprintf(a3, sizeof(a3), "%s", gpu);
@@ -109,7 +110,7 @@ static void scrub_vacant(const struct bh_scrub_order *o, const char *uuid, struc
         unknown(ret, before.words);
         return;
     }
-    run_program(o->program, "scrub", uuid, ret);
+    bh_scrub_ask(o->program, "scrub", uuid, false, ret);
     ret->total_bytes = before.usable_bytes;
     if (ret->verdict != BH_SCRUB_CLEAN)
         return;
@@ -238,6 +239,10 @@ int bh_scrub_record(struct bh_daemon *d, struct bh_life *run, const struct bh_wo
                                      .object_type = "gpu",
                                      .object_id = o.gpu,
                                      .reason = result->text};
+    if (!clean) {
+        d->checks.scrubs_failed++;
+        (void)snprintf(d->checks.scrub, sizeof(d->checks.scrub), "%.90s: %.140s", o.gpu, result->text);
+    }
     rc = bh_store_begin(d->store, err);
     if (rc < 0)
         return rc;
@@ -247,36 +252,5 @@ int bh_scrub_record(struct bh_daemon *d, struct bh_life *run, const struct bh_wo
     if (rc == BH_OK)
         return bh_store_commit(d->store, err);
     bh_store_rollback(d->store);
-    return rc;
-}
-
-/* ---- the driver's own ---- */
-
-int bh_scrub_canary(struct bh_daemon *d, bool *ret_shares, struct bh_err *err)
-{
-    const struct bh_gpu_snapshot *s = &d->silicon.snapshot;
-    struct bh_worker_result result = {0};
-    struct bh_arena arena = {0};
-    struct bh_store_note note;
-    const char *key = bh_arena_printf(&arena, "canary/%s", s->driver ? s->driver : "unknown");
-    *ret_shares = false;
-    int rc = bh_store_note_get(d->store, &arena, key, &note, err);
-    if (rc == BH_OK) {
-        (void)snprintf(d->canary, sizeof(d->canary), "%s", (const char *)note.value);
-    } else if (rc == BH_NOT_FOUND && s->devices.n && s->devices.at[0].uuid) {
-        rc = BH_OK;
-        run_program(d->scrubber, "canary", s->devices.at[0].uuid, &result);
-        if (result.verdict == BH_SCRUB_CLEAN) {
-            (void)snprintf(d->canary, sizeof(d->canary), "driver %.60s: %.180s",
-                           s->driver ? s->driver : "unknown", result.text);
-            rc = bh_store_note_set_text(d->store, key, d->canary, err);
-        } else {
-            bh_daemon_say(d, "GPUs are not shared here: %s", result.text);
-        }
-    } else if (rc == BH_NOT_FOUND) {
-        rc = BH_OK;
-    }
-    *ret_shares = *d->canary != '\0';
-    bh_arena_fini(&arena);
     return rc;
 }

@@ -31,7 +31,8 @@ void bh_scrub_work(const void *order, struct bh_worker_result *ret);
 int bh_scrub_record(struct bh_daemon *d, struct bh_life *run, const struct bh_worker_result *result,
                     struct bh_err *err) BH_MUST_USE;
 
-/* At the start: has this driver been tested with canaries? If not, test it now, in a worker. *ret_shares: sharing is allowed. */
-int bh_scrub_canary(struct bh_daemon *d, bool *ret_shares, struct bh_err *err) BH_MUST_USE;
+/* In a worker: asks the program that scrubs; what it did not say is unknown. quick: of a canary. */
+void bh_scrub_ask(const char *program, const char *mode, const char *gpu, bool quick,
+                  struct bh_worker_result *ret);
 
 #endif

@@ -15,8 +15,9 @@
 #include <sys/epoll.h>
 
 enum {
-    PATIENCE_MS = 200,      /* with the governor, in the loop */
-    AWAKE_CPU_PERMIL = 200, /* of a processor: who uses more is at work */
+    PATIENCE_MS = 200, /* with the governor, in the loop */
+    AWAKE_CPU_PERMIL =
+        50, /* of a processor: who uses more is at work. More is not to be had where many want one */
 };
 
 struct order {
@@ -157,6 +158,7 @@ static int begin(struct bh_daemon *d, uint64_t lease, bool wake, uint64_t ticket
         free(t);
         return rc;
     }
+    bh_worker_name(&t->worker, "moves the memory of %s %s", o.lease, wake ? "back" : "to the host");
     *bh_vec_push(&d->sleepers.tasks) = t;
     return BH_OK;
 }

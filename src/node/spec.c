@@ -199,6 +199,8 @@ static int as_process(const struct bh_daemon *d, const struct bh_tier_parts *par
     ret->cwd = *parts->job->cwd ? parts->job->cwd : NULL;
     ret->argv = parts->job->argv;
     ret->env = parts->env;
+    if (rc == BH_OK)
+        rc = bh_tier_process_limits(d, parts->grants, arena, &ret->limits, err);
     return rc;
 }
 

@@ -180,6 +180,28 @@ static int add_limits(const struct bh_daemon *d, const bh_store_grants *grants, 
     return BH_OK;
 }
 
+static bool can_limit(const struct bh_daemon *d, enum bh_cgroup_controller what)
+{
+    for (size_t i = 0; d->has_cgroups && i < d->cgroups.n; i++)
+        if (d->cgroups.at[i].controllers & what)
+            return true;
+    return false;
+}
+
+int bh_tier_process_limits(const struct bh_daemon *d, const bh_store_grants *grants, struct bh_arena *arena,
+                           struct bh_keeper_limits *ret, struct bh_err *err)
+{
+    struct bh_bundle_limits limits;
+    const int rc = add_limits(d, grants, arena, &limits, err);
+    if (rc < 0)
+        return rc;
+    if (can_limit(d, BH_CGROUP_MEMORY))
+        ret->memory_bytes = limits.memory_bytes;
+    if (can_limit(d, BH_CGROUP_PIDS))
+        ret->pids = limits.pids;
+    return BH_OK;
+}
+
 /* ---- what is inside ---- */
 
 /* A variable of ours stays ours; where libraries are is both's. */

@@ -21,6 +21,8 @@ enum {
     LINE_MS = 20,   /* the log may be written a moment after the event came */
     LINE_TRIES = 5, /* so often it is looked at again */
     LOG_BYTES = 8192,
+    REAP_TRIES = 20,
+    REAP_MS = 10,
 };
 
 struct log {
@@ -148,9 +150,23 @@ static _Noreturn void be_vigil(pid_t parent, int fd)
 
 /* ---- the daemon's side ---- */
 
-int bh_vigil_start(struct bh_vigil *ret, struct bh_err *err)
+/* Is it gone? Soon after its end it is, but for one that hangs. */
+static bool reap(pid_t pid)
+{
+    for (int i = 0; i < REAP_TRIES; i++) {
+        const pid_t got = waitpid(pid, NULL, WNOHANG);
+        if (got == pid || (got < 0 && errno == ECHILD))
+            return true;
+        (void)poll(NULL, 0, REAP_MS);
+    }
+    return false;
+}
+
+int bh_vigil_start(struct bh_vigil *v, struct bh_err *err)
 {
     int ends[2];
+    if (v->stale && !reap(v->stale))
+        return bh_fail(err, BH_BUSY, "process %d, which listened before, hangs in the driver", (int)v->stale);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return bh_fail(err, BH_SYSTEM, "socketpair: %s", strerror(errno));
     const pid_t parent = getpid(), pid = fork();
@@ -161,7 +177,7 @@ int bh_vigil_start(struct bh_vigil *ret, struct bh_err *err)
         close(ends[0]);
         return bh_fail(err, BH_SYSTEM, "fork: %s", strerror(errno));
     }
-    *ret = (struct bh_vigil){.pid = pid, .fd = ends[0]};
+    *v = (struct bh_vigil){.pid = pid, .fd = ends[0]};
     return BH_OK;
 }
 
@@ -187,8 +203,6 @@ void bh_vigil_end(struct bh_vigil *v)
     if (v->pid <= 0)
         return;
     (void)kill(v->pid, SIGKILL);
-    while (waitpid(v->pid, NULL, 0) < 0 && errno == EINTR)
-        continue;
     close(v->fd);
-    *v = (struct bh_vigil){.fd = -1};
+    *v = (struct bh_vigil){.fd = -1, .stale = reap(v->pid) ? 0 : v->pid};
 }

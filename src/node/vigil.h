@@ -27,13 +27,16 @@ struct bh_vigil_word {
 };
 
 struct bh_vigil {
-    pid_t pid; /* 0: none */
-    int fd;    /* readable when it has something to say, or is gone */
+    pid_t pid;   /* 0: none */
+    int fd;      /* readable when it has something to say, or is gone */
+    pid_t stale; /* one that was ended and hangs in the driver; 0: none */
 };
 
-int bh_vigil_start(struct bh_vigil *ret, struct bh_err *err) BH_MUST_USE;
+/* *v: all zero, or one that has ended. BH_BUSY: that one is still there. */
+int bh_vigil_start(struct bh_vigil *v, struct bh_err *err) BH_MUST_USE;
 /* 1: *ret is what it said. 0: no more for now. -1: it is gone, and so forgotten. */
 int bh_vigil_next(struct bh_vigil *v, struct bh_vigil_word *ret);
-void bh_vigil_end(struct bh_vigil *v); /* none: fine */
+/* None: fine. A driver that hangs keeps it from ending: that is not waited for. */
+void bh_vigil_end(struct bh_vigil *v);
 
 #endif

@@ -30,7 +30,7 @@ TEST(gaps_then_events_then_it_is_gone)
                                     BH_VIGIL_EVENT, BH_VIGIL_EVENT, BH_VIGIL_EVENT,
                                     BH_VIGIL_EVENT, BH_VIGIL_EVENT, BH_VIGIL_EVENT};
     struct bh_vigil_word w[BH_COUNT_OF(kinds)], more;
-    struct bh_vigil v;
+    struct bh_vigil v = {0};
     struct bh_err err;
     CHECK(use_scene("h100x8"));
     CHECK_EQ(bh_vigil_start(&v, &err), BH_OK);
@@ -51,7 +51,7 @@ TEST(gaps_then_events_then_it_is_gone)
 TEST(a_driver_without_events_says_so)
 {
     struct bh_vigil_word w;
-    struct bh_vigil v;
+    struct bh_vigil v = {0};
     struct bh_err err;
     CHECK(use_scene("noevents"));
     CHECK_EQ(bh_vigil_start(&v, &err), BH_OK);
@@ -66,7 +66,7 @@ TEST(lines_come_before_their_event)
 {
     static char root[] = P_tmpdir "/bh-vigil-XXXXXX";
     struct bh_vigil_word w = {0};
-    struct bh_vigil v;
+    struct bh_vigil v = {0};
     struct bh_err err;
     bool seen = false;
     CHECK(bh_nvml_fixture_root(root));

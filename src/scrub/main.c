@@ -4,6 +4,7 @@
  *
  *     bulkhead-scrub scrub UUID     takes all memory of the card, plants canaries, overwrites everything, looks at every page
  *     bulkhead-scrub canary UUID    one process fills half of the card with canaries and dies; another looks for them
+ *                    [--quick]      2 GiB of them, and twice as much is looked at: what is freed last is given away first
  *
  * One line on standard output: VERDICT BYTES-LOOKED-AT BYTES-IN-ALL WORDS, where the verdict is clean, found or unknown. The
  * canaries of the first are what the looking must find when nothing was overwritten (`--without-overwriting`, for tests).
@@ -19,7 +20,8 @@
 #include <unistd.h>
 
 enum { CANARY = 0xc5 };
-#define OWN_BYTES (UINT64_C(2) << 30)
+#define OWN_BYTES   (UINT64_C(2) << 30)
+#define QUICK_BYTES (UINT64_C(2) << 30)
 
 static int say(const char *verdict, uint64_t looked, uint64_t total, const char *words)
 {
@@ -58,13 +60,13 @@ static int scrub(const char *uuid, bool overwrite)
 }
 
 /* In a child that ends as a tenant may: without a word to the driver. */
-static _Noreturn void plant(const char *uuid, int to_parent)
+static _Noreturn void plant(const char *uuid, bool quick, int to_parent)
 {
     struct bh_scrub_card card;
     struct bh_err err;
     int rc = bh_scrub_open(uuid, &card, &err);
     if (rc == BH_OK) {
-        bh_scrub_take(&card, card.total_bytes / 2);
+        bh_scrub_take(&card, quick ? QUICK_BYTES : card.total_bytes / 2);
         rc = card.pieces.n ? bh_scrub_fill(&card, CANARY, &err) : bh_fail(&err, BH_BUSY, "the card is full");
     }
     const uint64_t planted = rc == BH_OK ? card.held_bytes : 0;
@@ -73,7 +75,7 @@ static _Noreturn void plant(const char *uuid, int to_parent)
     _exit(1);
 }
 
-static uint64_t planted_by_another(const char *uuid)
+static uint64_t planted_by_another(const char *uuid, bool quick)
 {
     int ends[2];
     uint64_t planted = 0;
@@ -82,7 +84,7 @@ static uint64_t planted_by_another(const char *uuid)
     const pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        plant(uuid, ends[1]);
+        plant(uuid, quick, ends[1]);
     }
     close(ends[1]);
     if (pid < 0 || read(ends[0], &planted, sizeof(planted)) != (ssize_t)sizeof(planted))
@@ -93,16 +95,16 @@ static uint64_t planted_by_another(const char *uuid)
     return planted;
 }
 
-static int canary(const char *uuid)
+static int canary(const char *uuid, bool quick)
 {
     struct bh_scrub_card card;
     struct bh_err err;
     struct bh_scrub_seen seen = {0};
     char words[200];
-    const uint64_t planted = planted_by_another(uuid);
+    const uint64_t planted = planted_by_another(uuid, quick);
     int rc = bh_scrub_open(uuid, &card, &err);
     if (rc == BH_OK) {
-        bh_scrub_take(&card, UINT64_MAX);
+        bh_scrub_take(&card, quick ? 2 * QUICK_BYTES : UINT64_MAX);
         rc = bh_scrub_search(&card, CANARY, &seen, &err);
     }
     if (rc < 0)
@@ -124,8 +126,9 @@ int main(int argc, char **argv)
     const bool skips = argc == 4 && strcmp(argv[3], "--without-overwriting") == 0;
     if ((argc == 3 || skips) && strcmp(argv[1], "scrub") == 0)
         return scrub(argv[2], !skips);
-    if (argc == 3 && strcmp(argv[1], "canary") == 0)
-        return canary(argv[2]);
-    fputs("usage: bulkhead-scrub scrub|canary UUID\n", stderr);
+    const bool quick = argc == 4 && strcmp(argv[3], "--quick") == 0;
+    if ((argc == 3 || quick) && strcmp(argv[1], "canary") == 0)
+        return canary(argv[2], quick);
+    fputs("usage: bulkhead-scrub scrub UUID | canary UUID [--quick]\n", stderr);
     return 2;
 }

@@ -9,10 +9,14 @@ import pathlib
 import resource
 import shutil
 import sqlite3
+import struct
+import sys
 import time
 
 import lab
 from lab import NOBODY, has, node, same, until, write
+
+FAULTS = os.path.abspath(sys.argv[6])
 
 
 def write_books(n, sql):
@@ -124,6 +128,44 @@ def test_what_runs_needs_no_tool():
         assert n.post(f'/v1/jobs/{runs}/cancel').ok
         n.active(last)
         n.sound()
+
+
+def test_a_clock_that_is_set():
+    """A year ahead and back again, also while the daemon starts: nobody pays for it, and nobody's token is lost by it."""
+    year = 365 * 86400 * 1000
+    with node(serve=False) as n:
+        faults = pathlib.Path('faults')
+        faults.write_bytes(bytes(4096))
+        n.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath(faults)}
+        n.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+
+        def clock(ms):
+            with open(faults, 'r+b') as f:
+                f.write(struct.pack('=q', ms))
+        n.start()
+        token = n.post('/v1/tokens', {'subject': 'user:nobody', 'role': 'tenant-user', 'tenant': 'lab'}).json['token']
+
+        def by_token():
+            return n.get('/v1/jobs', uid=NOBODY, headers={'Authorization': f'Bearer {token}'}).status
+        same(by_token(), 200)
+        job = n.submit('chat', 'sleep', '600')
+        lease = n.active(job)
+        clock(year)
+        until(lambda: 'ms ahead' in n.log(), 30, n.log)
+        same(by_token(), 401, 'its time is over, as far as anybody can know')
+        n.again()  # with the wrong time, and work that runs
+        same((n.state_of(job), n.active(job)), ('running', lease))
+        until(lambda: n.log().count('ms ahead') == 2, 30, n.log)
+        clock(0)
+        until(lambda: 'ms back' in n.log(), 30, n.log)
+        same(by_token(), 200)
+        assert abs(n.get('/v1/status').json['now_ms'] / 1000 - time.time()) < 60, n.get('/v1/status').json
+        assert len(n.audit(event='time.step')) >= 2
+        assert n.post(f'/v1/jobs/{job}/cancel').ok
+        n.wait_lease(lease, 'released')
+        n.sound()
+        used = sum(u['milli_ms'] for u in n.get('/v1/usage').json['usage'])
+        assert 0 < used <= (time.monotonic() - n.born) * 1000 * 1000, used
 
 
 def test_shares_up_to_what_the_card_has():

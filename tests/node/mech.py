@@ -315,6 +315,12 @@ def test_instances_are_cut_kept_and_cut_anew():
         n.quiet()
         # What is free in its way is gone, from the card and from the books alike.
         same({f'mig:{p}@{s}' for p, s in layout(n)}, set(rows(n)))
+        # Each is in the log, made and taken away.
+        made = [r['after'] for r in n.audit(event='mig.create')]
+        gone = [r['before'] for r in n.audit(event='mig.destroy')]
+        same(sorted(set(made) - set(gone)), sorted(rows(n)))
+        same(len(gone) >= 2 and made[0] == f'mig:3g.40gb@{start}', True, (made, gone))
+        same(n.audit(event='mig.mode'), [], 'it was on')
         n.nothing_left()
         n.sound()
 
@@ -444,6 +450,19 @@ def test_mps_servers_are_for_those_who_trust_each_other():
         assert os.path.isdir(pipes), 'somebody still works there'
         for j in (two, three, four):
             n.post(f'/v1/jobs/{j}/cancel')
+        over(n)
+        same([len(n.audit(event=e)) for e in ('mps.start', 'mps.stop')], [3, 3])
+
+
+def test_mps_more_memory_than_its_share():
+    """Whatever its server let through: the driver's own count ends it."""
+    with mps_node() as n:
+        job = n.submit('acme', TENANT, 'hold', '30GiB', '600', pool='mps', milli=100, memory_mib=8192,
+                       env=['ASAN_OPTIONS=detect_leaks=0'])
+        n.active(job)
+        end = n.wait(job)
+        has(end['why'], "by the driver's count; its share is 8192 MiB")
+        assert end['end'] in ('failed', 'killed'), end
         over(n)
 
 

@@ -29,6 +29,16 @@ test('a wrong token is refused in words, a right one is kept for the tab alone',
   await page.getByRole('button', {name: 'Sign out'}).click();
   await page.getByLabel('Token').waitFor();
   assert.equal(await page.evaluate(() => sessionStorage.getItem('bulkhead-token')), null);
+  // Somebody else in the same tab: nothing is left of what the first one saw.
+  await page.evaluate(() => {
+    globalThis.before = true;
+  });
+  await page.getByLabel('Token').fill(scene.tenant);
+  await page.getByRole('button', {name: 'Sign in'}).click();
+  await page.getByText('tenant-admin of lab').waitFor();
+  await page.waitForFunction(() => globalThis.before === undefined);
+  await settled(page);
+  assert.ok(!/nightly/.test(await page.content()));
   assert.deepEqual(page.wrong, []);
 });
 

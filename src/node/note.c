@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* note.c - records that stand for themselves. */
+#include "node/note.h"
+
+#include "base/str.h"
+#include "conf/input.h"
+#include "node/canary.h"
+#include "node/clear.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char self[] = "service:bulkheadd";
+#define OF_UNIX (UINT64_C(1) << 63) /* a number of a user, not of a token */
+
+void bh_note_node(struct bh_daemon *d, bool starts)
+{
+    char words[240], boot[64];
+    struct bh_err err;
+    bh_canary_boot(boot);
+    (void)snprintf(words, sizeof(words), "driver %.60s, %zu GPUs%s, boot %.40s",
+                   d->view.driver ? d->view.driver : "unknown", d->view.n_gpus,
+                   d->view.simulated ? " (simulated)" : "", boot);
+    const struct bh_audit_event e = {.event = starts ? BH_AUDIT_NODE_START : BH_AUDIT_NODE_STOP,
+                                     .sub = self,
+                                     .object_type = "node",
+                                     .object_id = d->node,
+                                     .after = BH_VERSION,
+                                     .reason = words};
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, bh_audit_append(d->audit, &e, &err), &err);
+    if (rc < 0)
+        bh_daemon_say(d, "%s could not be recorded: %s", starts ? "the start" : "the stop", err.msg);
+}
+
+int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, const char *key,
+                const char *why, struct bh_err *err)
+{
+    const struct bh_audit_event e = {.event = event,
+                                     .sub = self,
+                                     .object_type = "gpu",
+                                     .object_id = gpu,
+                                     .before = event == BH_AUDIT_MIG_DESTROY ? key : NULL,
+                                     .after = event == BH_AUDIT_MIG_DESTROY ? NULL : key,
+                                     .reason = why};
+    return bh_audit_append(d->audit, &e, err);
+}
+
+int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, const char *gpus,
+                struct bh_err *err)
+{
+    char id[24];
+    (void)snprintf(id, sizeof(id), "M%llu", (unsigned long long)number);
+    const struct bh_audit_event e = {
+        .event = event, .sub = self, .object_type = "mps", .object_id = id, .reason = gpus};
+    return bh_audit_append(d->audit, &e, err);
+}
+
+/* ---- waivers ---- */
+
+static bool same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+static bool has_waiver(const struct bh_policy *p, const struct bh_waiver *w)
+{
+    for (size_t i = 0; p && i < p->waivers.n; i++) {
+        const struct bh_waiver *x = &p->waivers.at[i];
+        if (same(x->rule, w->rule) && same(x->scope, w->scope) && same(x->approver, w->approver) &&
+            same(x->reason, w->reason) && x->has_expiry == w->has_expiry && x->expires_day == w->expires_day)
+            return true;
+    }
+    return false;
+}
+
+int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n, struct bh_err *err)
+{
+    struct bh_policy policy;
+    struct bh_diags diags = {0};
+    int rc = BH_OK;
+    bh_policy_load_text(&policy, text, n, bh_silicon_fleet(&d->silicon), &diags);
+    for (size_t i = 0; rc == BH_OK && i < policy.waivers.n; i++) {
+        const struct bh_waiver *w = &policy.waivers.at[i];
+        if (has_waiver(d->book.policy, w))
+            continue;
+        const char *const rules[] = {w->rule};
+        const struct bh_audit_event e = {.event = BH_AUDIT_POLICY_WAIVER,
+                                         .sub = who,
+                                         .object_type = "waiver",
+                                         .object_id = w->scope ? w->scope : "all",
+                                         .after = w->approver,
+                                         .reason = w->reason,
+                                         .rule_ids = rules,
+                                         .n_rule_ids = w->rule ? 1 : 0};
+        rc = bh_audit_append(d->audit, &e, err);
+    }
+    bh_policy_fini(&policy);
+    bh_diags_fini(&diags);
+    return rc;
+}
+
+/* ---- people ---- */
+
+bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by)
+{
+    const uint64_t key = by->token ? by->token : OF_UNIX | by->uid;
+    return (by->token || by->uid != BH_API_NO_UID) && bh_idmap_add(&d->came_in, key, 0);
+}
+
+bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job)
+{
+    struct bh_arena arena = {0};
+    struct bh_store_job row;
+    struct bh_err err;
+    const bool is =
+        bh_store_job_get(d->store, &arena, job, &row, &err) == BH_OK && !bh_str_eq(row.user, by->user);
+    bh_arena_fini(&arena);
+    return is;
+}

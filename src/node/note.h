@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * note.h - records of the audit log that belong to no step of a lease: the node itself, its silicon being cut, who came in, what
+ * somebody signed for, and who laid hands on another's work.
+ */
+#ifndef BH_NODE_NOTE_H
+#define BH_NODE_NOTE_H
+
+#include "node/daemon.h"
+
+/* `node.start` with what it found, `node.stop`. In transactions of their own; what fails is said. */
+void bh_note_node(struct bh_daemon *d, bool starts);
+/* `mig.create`, `mig.destroy`, `mig.mode`: an instance of that name, or the card as a whole. In the caller's transaction, with the row. */
+int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, const char *key,
+                const char *why, struct bh_err *err) BH_MUST_USE;
+/* `mps.start`, `mps.stop`, likewise. */
+int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, const char *gpus,
+                struct bh_err *err) BH_MUST_USE;
+/* `policy.waiver` for each that the policy in force has not. In the caller's transaction. */
+int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n,
+                    struct bh_err *err) BH_MUST_USE;
+
+/* `auth.success`: the first time since the start that this token, or this user of the machine, asks for something. */
+bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by);
+/* Then `override.work` is to be written: the job is another's. */
+bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job);
+
+#endif
