@@ -86,6 +86,7 @@ enum scene_id {
     TWO_DOMAINS,
     GB200X4,
     MIG,
+    PARTLY_MIG,
     MANY,
     NONE,
     DRIFTED,
@@ -103,7 +104,8 @@ struct recipe {
     } gpus[PARTS_MAX];
     const char *driver, *label; /* NULL: the usual driver, the name of the first GPU */
     uint32_t slow_ms, fail_every;
-    uint8_t mig, dead, domain; /* how many have MIG on; 1 + which is lost; GPUs in a fabric domain, 0: all */
+    uint8_t mig, mig_from; /* how many have MIG on, from which on */
+    uint8_t dead, domain;  /* 1 + which is lost; GPUs in a fabric domain, 0: all */
 };
 
 const struct bh_sim_scene bh_sim_scenes[] = {
@@ -117,6 +119,7 @@ const struct bh_sim_scene bh_sim_scenes[] = {
     [TWO_DOMAINS] = {"two-domains", "eight H200 in two fabric domains of four"},
     [GB200X4] = {"gb200x4", "four GB200 of a fabric that joins several machines"},
     [MIG] = {"mig", "four A100 80 GB with MIG on, not cut yet"},
+    [PARTLY_MIG] = {"partly-mig", "eight H100, the last of them with MIG on"},
     [MANY] = {"many", "64 H100"},
     [NONE] = {"none", "a machine with the driver and no GPU"},
     [DRIFTED] = {"drifted", "broken: the node's labels speak of other GPUs, and of no MIG"},
@@ -138,6 +141,7 @@ static const struct recipe recipes[N_SCENES] = {
     [TWO_DOMAINS] = {.gpus = {{"H200-141GB", 8}}, .domain = 4},
     [GB200X4] = {.gpus = {{"GB200-186GB", 4}}},
     [MIG] = {.gpus = {{"A100-80GB", 4}}, .mig = 4},
+    [PARTLY_MIG] = {.gpus = {{"H100-80GB-SXM", 8}}, .mig = 1, .mig_from = 7},
     [MANY] = {.gpus = {{"H100-80GB-SXM", 64}}},
     [NONE] = {.gpus = {{NULL, 0}}},
     [DRIFTED] = {.gpus = {{"A100-80GB", 4}}, .mig = 2, .label = "NVIDIA L40S"},
@@ -274,7 +278,7 @@ static int make(struct bh_sim_node *ret, const struct recipe *r, const char *sce
     }
     join_fabric(ret, r, &d);
     for (uint32_t i = 0; i < r->mig; i++)
-        ret->gpus[i].mig = true;
+        ret->gpus[r->mig_from + i].mig = true;
     if (r->dead)
         ret->gpus[r->dead - 1].dead = true;
     (void)snprintf(ret->product_label, sizeof(ret->product_label), "%s",

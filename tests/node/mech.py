@@ -17,21 +17,11 @@ import subprocess
 import sys
 
 import lab
-from lab import NOBODY, Skip, has, node, same, until
+from lab import NOBODY, PRIVATE, Skip, has, node, own_machine, same, until
 
 TENANT = os.path.abspath(sys.argv[7])
 GIB = 1 << 30
 MIB = 1 << 20
-PRIVATE = 'BULKHEAD_TEST_PRIVATE'  # set once we have a network and mounts of our own
-
-
-def own_machine():
-    """Runs again with a network that nobody else has: what is made there goes with it."""
-    if os.geteuid() != 0 or os.environ.get(PRIVATE):
-        return
-    if subprocess.run(['unshare', '-n', '-m', 'true'], capture_output=True, check=False).returncode == 0:
-        os.environ[PRIVATE] = '1'
-        os.execvp('unshare', ['unshare', '-n', '-m', sys.executable, *sys.argv])
 
 
 def tenant(name, network='default-deny', gpus=2, domain='default'):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fault campaign: commands from several clients while everything that can break breaks.
 
-Every round is drawn from its own number, on a machine that has been through the rounds before it; after every fifth all is
+Leases of every kind that this machine can have: whole cards and shares behind tier process, containers (runc and crun in turn), instances of MIG
+and clients of MPS (a stand-in of its control program). Every round is drawn from its own number, on a machine that has been through the rounds before it; after every fifth all is
 healed, everything ends, and nothing may be left. A failure prints the words that repeat its five rounds.
 
 Usage: storm.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS [--rounds N] [--seed S] [--round R]
@@ -24,7 +25,7 @@ import threading
 import time
 
 import lab
-from lab import Node, policy, same, until, write
+from lab import PRIVATE, Node, own_machine, same, until, write
 
 EPISODE = 5
 CLIENTS = 3
@@ -32,9 +33,34 @@ FAULTS = os.path.abspath(sys.argv[6])
 HOUR_MS = 3600 * 1000
 
 
+POOLS = '''\
+pools:
+  - {name: cards, match: {gpus: [1, 2, 6]}, mechanism: whole, tier: process, tenants: [chat, train, nightly]}
+  - {name: shares, match: {gpus: [4, 5]}, mechanism: fractional, backing: gate, tier: process, tenants: [lab],
+     caps: {memory: 20GiB, compute: 25%}}
+  - {name: cut, match: {gpus: [7]}, mechanism: mig, tier: process, tenants: [train, nightly], profiles: [1g.10gb, 3g.40gb]}
+  - {name: mps, match: {gpus: [0]}, mechanism: mps, tier: process, tenants: [lab], caps: {memory: 20GiB, compute: 25%}}
+BOXES
+roles:
+  - {subject: "user:root", role: operator}
+  - {subject: "user:nobody", role: tenant-user, tenant: lab}
+'''
+BOXES = '  - {name: boxes, match: {gpus: [3]}, mechanism: whole, tier: container, tenants: [train, nightly]}'
+UNIFIED = os.path.exists('/sys/fs/cgroup/cgroup.controllers')  # the daemon uses crun nowhere else
+RUNTIMES = [p for p in (shutil.which('runc'), shutil.which('crun') if UNIFIED else None) if p]
+
+
+def has_boxes():
+    return bool(RUNTIMES and os.environ.get(PRIVATE))
+
+
+def policy(train=2):
+    return lab.TENANTS.replace('TRAIN', str(train)) + POOLS.replace('BOXES', BOXES if has_boxes() else '')
+
+
 def words():
     p = argparse.ArgumentParser()
-    p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '20')))
+    p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '15')))
     p.add_argument('--seed', type=int, default=int(os.environ.get('BH_STORM_SEED', '7')))
     p.add_argument('--round', type=int)
     return p.parse_args(sys.argv[7:])
@@ -43,8 +69,12 @@ def words():
 class Machine(Node):
     """A node whose disk is small and whose daemon has a clock and a disk that can be told to fail."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, number):
+        super().__init__('partly-mig', policy())
+        # One runtime and the other in turn: the daemon takes what it finds.
+        self.hidden = RUNTIMES[number % 2] if has_boxes() and len(RUNTIMES) == 2 else None
+        if self.hidden:
+            subprocess.run(['mount', '--bind', '/dev/null', self.hidden], check=True)
         os.mkdir('state')
         self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'storm', self.state],
                                     capture_output=True, check=False).returncode == 0
@@ -52,7 +82,9 @@ class Machine(Node):
         with open('faults', 'r+b') as f:
             f.truncate(4096)
             self.faults = mmap.mmap(f.fileno(), 4096)
-        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
+        control = shutil.copy(pathlib.Path(__file__).with_name('mps_control.py'), f'{self.here}/mps-control')
+        os.chmod(control, 0o755)
+        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults'), 'BULKHEAD_MPS_CONTROL': control}
         self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
         os.makedirs('cards')
         os.makedirs('begun')
@@ -66,6 +98,8 @@ class Machine(Node):
         try:
             super().stop()
         finally:
+            if self.hidden:
+                subprocess.run(['umount', self.hidden], check=False)
             if self.small:
                 subprocess.run(['umount', '-l', self.state], check=False)
 
@@ -95,6 +129,13 @@ def script(mark, seconds, status):
             f'flock -n -E 99 cards/$1 flock -n -E 99 cards/${{2:-none$$}} sleep {seconds} || exit $?; exit {status}']
 
 
+def other_kinds():
+    """Of pools whose work neither sees this folder nor has a card to itself: (tenant, what is asked for)."""
+    kinds = [('train', {'pool': 'cut', 'profile': '1g.10gb'}), ('nightly', {'pool': 'cut', 'profile': '3g.40gb'}),
+             ('lab', {'pool': 'mps', 'milli': 100, 'memory_mib': 4096})]
+    return kinds + [('train', {'pool': 'boxes'}), ('nightly', {'pool': 'boxes'})] * has_boxes()
+
+
 class Client(threading.Thread):
     """Asks for one thing after another; writes down what was answered."""
 
@@ -120,10 +161,17 @@ class Client(threading.Thread):
         seconds = r.choice(['0', '0.1', '0.5', '2', '300'])
         body = {'tenant': tenant, 'argv': script(number, seconds, r.choice([0, 0, 3])), 'cwd': self.m.here,
                 'can_requeue': back, 'name': f'n{number}'}
-        if tenant == 'lab':
-            body.update(milli=250, memory_mib=r.choice([1024, 8192]))
+        if r.random() < 0.35:
+            tenant, more = r.choice(other_kinds())
+            back = back or tenant == 'nightly'
+            body.update(more, tenant=tenant, can_requeue=back,
+                        argv=['/bin/sh', '-c', f'sleep {seconds}; exit {r.choice([0, 3])}'])
+            del body['cwd']
+        elif tenant == 'lab':
+            body.update(pool='shares', milli=250, memory_mib=r.choice([1024, 8192]))
         else:
             body['env'] = ['BH_ALONE=1']
+            body['pool'] = 'cards'
             body['gpus'] = r.choice([1, 1, 1, 2])
         key = f'key-{number}' if r.random() < 0.5 else None
         for _ in range(2 if key else 1):
@@ -261,10 +309,20 @@ def machine_reboots(m, _):
     m.start()
 
 
+def runtime_dies(m, r):
+    """While it makes, starts or removes a container, if there is one in the next moment; else whoever is in one."""
+    if not has_boxes():
+        return
+    end = time.monotonic() + r.random()
+    while time.monotonic() < end:
+        kill_some(m, r, 'runc', 'crun', 'runc:[2:INIT]', 'runc:[1:CHILD]')
+        time.sleep(0.02)
+
+
 KINDS = [daemon_dies, daemon_dies, daemon_dies_twice, daemon_ends, disk_is_full, disk_fails, driver_fails, clock_jumps,
          machine_reboots, lambda m, r: kill_some(m, r, 'bulkhead-keeper'), lambda m, r: kill_some(m, r, 'bulkhead-warden'),
          lambda m, r: kill_some(m, r, 'sleep', 'flock', 'sh'), lambda m, r: kill_some(m, r, 'bulkhead-scrub'),
-         lambda m, r: kill_some(m, r, 'bulkhead-govern')]
+         lambda m, r: kill_some(m, r, 'bulkhead-govern'), lambda m, r: kill_some(m, r, 'mps-control'), runtime_dies, runtime_dies]
 
 
 def one_round(m, book, seed):
@@ -303,9 +361,14 @@ def settle(m, book):
     for gpu in again:  # what could not be looked at while the driver failed
         assert m.post(f'/v1/gpus/{gpu}/uncordon').ok
     until(lambda: not m.rows("SELECT id FROM slices WHERE state <> 'free'"), 60, lambda: m.rows("SELECT * FROM slices WHERE state <> 'free'"))
+    left = lambda: [*os.listdir(f'{m.run}/mps'), *m.rows("SELECT key FROM notes WHERE key LIKE 'mps/%'")]  # noqa: E731
+    until(lambda: not left(), 60, left)
     m.nothing_left()
+    same((os.listdir(f'{m.run}/bundles'), os.listdir(f'{m.run}/containers')), ([], []), 'what is left of containers')
     m.sound()
     check_words(m, book)
+    ran = m.rows("SELECT pool, count(DISTINCT lease) n FROM lease_history h JOIN leases l ON l.id = h.lease WHERE h.new = 'active' GROUP BY pool")
+    print('# leases that ran:', ', '.join(f'{x["n"]} of {x["pool"]}' for x in ran), flush=True)
     m.kill(signal.SIGTERM)
     m.verified()
 
@@ -332,7 +395,7 @@ def check_words(m, book):
 
 
 def episode(seed, first, last, done):
-    m = Machine()
+    m = Machine(first // EPISODE)
     book = Book()
     try:
         m.start()
@@ -375,4 +438,5 @@ def test_storm():
 
 
 if __name__ == '__main__':
+    own_machine()
     lab.tap.main(globals())

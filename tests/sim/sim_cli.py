@@ -84,6 +84,7 @@ def scenes():
 # of lint that speak of the node. A scene that is not here is healthy.
 JUDGED = {
     'mig': ({'silicon.mig': ('attention', 'GPUs 0, 1, 2, 3')}, set()),
+    'partly-mig': ({'silicon.mig': ('attention', 'GPU 7')}, set()),
     'two-domains': ({'fabric.domains': ('note', 'GPUs 4, 5, 6, 7'), 'fabric.manager': ('note', 'no partitions')}, set()),
     'none': ({'silicon.gpus': ('broken', 'no GPU')}, set()),
     'drifted': ({'scheduler.labels': ('attention', 'NVIDIA-L40S'), 'silicon.mig': ('attention', 'GPUs 0, 1')}, {'BH-043'}),
