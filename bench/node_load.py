@@ -29,6 +29,7 @@ CLIENTS = int(os.environ.get('BH_LOAD_CLIENTS', '200'))
 GRANTS = 200
 READERS = 4  # processes that the clients are spread over
 READ_S = 20
+SCRAPES = 50
 IDLE_S = 60
 FIRST_UID = 50000
 GROUP = 50000
@@ -180,6 +181,19 @@ def rss_mib(pid):
     return {k: int(text.partition(k + ':')[2].split()[0]) / 1024 for k in ('VmRSS', 'RssAnon', 'RssShmem', 'VmHWM')}
 
 
+def scrapes(n):
+    """GET /metrics as an operator: everything there is."""
+    line = Line(f'{n.run}/api.sock')
+    took = []
+    for _ in range(SCRAPES):
+        began = time.monotonic()
+        status, text, _ = line.ask('GET', '/metrics')
+        took.append((time.monotonic() - began) * 1000)
+        assert status == 200, text
+        time.sleep(0.2)
+    return p(took, 0.5), p(took, 0.99), len(text) / 1024
+
+
 def measure(n, title):
     out = {}
     time.sleep(35)  # nobody has asked anything for a while
@@ -195,6 +209,7 @@ def measure(n, title):
     out['grant p50, ms'] = p(granted, 0.5)
     out['grant p99, ms'] = p(granted, 0.99)
     out['submit answered p99, ms'] = p(waited, 0.99)
+    out['scrape p50, ms'], out['scrape p99, ms'], out['scrape, KiB'] = scrapes(n)
     memory = rss_mib(n.process.pid)
     out['memory, MiB'] = memory['VmRSS']
     out['of it anonymous, MiB'] = memory['RssAnon']

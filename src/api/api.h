@@ -49,6 +49,9 @@ void bh_api_run(struct bh_api *api);
 
 /* The answer to a command whose callback said BH_API_LATER. rc 0 or negative, as the callback would have returned. */
 void bh_api_answer(struct bh_api *api, uint64_t ticket, int rc, uint64_t id, const struct bh_err *err);
+/* Of a question: what was worked out, shown as far as the caller may see it. */
+void bh_api_answer_why(struct bh_api *api, uint64_t ticket, int rc, const struct bh_api_why *why,
+                       const struct bh_err *err);
 
 /* Something changed: those who listen are told, if they may see it. tenant NULL: shown only to who sees everything. */
 enum bh_api_kind {

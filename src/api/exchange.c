@@ -4,6 +4,7 @@
  *
  * Who asks, how often, and how much he sends is looked at before the body is taken in.
  */
+#include "api/console.h"
 #include "api/server.h"
 
 #include "base/str.h"
@@ -19,8 +20,10 @@ static void add_headers(struct bh_exchange *x, struct MHD_Response *r)
     const bool failed = q->status >= 300;
     char text[24];
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                  !failed && q->route && q->route->type ? q->route->type
-                                                                        : "application/json");
+                                  failed || !q->route ? "application/json"
+                                  : q->type           ? q->type
+                                  : q->route->type    ? q->route->type
+                                                      : "application/json");
     (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
     if (q->status == 401)
@@ -35,6 +38,9 @@ static void add_headers(struct bh_exchange *x, struct MHD_Response *r)
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->next_offset);
         (void)MHD_add_response_header(r, "Bulkhead-Next-Offset", text);
         (void)MHD_add_response_header(r, "Bulkhead-Ended", q->ended ? "true" : "false");
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)q->dropped);
+        if (q->dropped)
+            (void)MHD_add_response_header(r, "Bulkhead-Dropped", text);
     }
     if (x->api->draining)
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -51,9 +57,18 @@ static enum MHD_Result answer(struct bh_exchange *x)
     add_headers(x, r);
     x->state = BH_EX_ANSWERED;
     x->moved_ms = bh_api_clock();
+    if (x->q.status > 0 && x->q.status < BH_API_STATUSES)
+        x->api->core.answers[x->q.status]++;
     const enum MHD_Result rc = MHD_queue_response(x->mhd, (unsigned)x->q.status, r);
     MHD_destroy_response(r);
     return rc;
+}
+
+static enum MHD_Result answer_file(struct bh_exchange *x)
+{
+    x->state = BH_EX_ANSWERED;
+    x->moved_ms = bh_api_clock();
+    return bh_console_answer(x->mhd, x->file) < 0 ? MHD_NO : MHD_YES;
 }
 
 static enum MHD_Result answer_problem(struct bh_exchange *x)
@@ -128,8 +143,10 @@ static struct bh_exchange *begin(struct bh_api *api, struct MHD_Connection *mhd,
     bh_buf_init(&x->body, BH_BODY_MAX);
     x->q.method = bh_arena_str(&x->q.arena, method);
     x->q.path = bh_arena_strn(&x->q.arena, url, strnlen(url, BH_PATH_MAX));
+    x->file = bh_console_find(x->q.method, x->q.path);
     x->q.key = header(x, "Idempotency-Key");
     x->q.last_event = header(x, "Last-Event-ID");
+    x->q.accept = header(x, MHD_HTTP_HEADER_ACCEPT);
     (void)MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, add_query, &x->q);
     return x;
 }
@@ -188,14 +205,13 @@ static int know_caller(struct bh_exchange *x)
     if (!authorization && (rc = take_one(x, x->conn->key)) < 0)
         return rc;
     rc = bh_auth_caller(&x->conn->peer, authorization ? authorization + 7 : NULL, api->core.view->policy,
-                        api->core.store, api->core.view->now_ms, &x->q.arena, &x->q.caller, &x->q.problem);
+                        api->core.store, api->core.view->wall_ms, &x->q.arena, &x->q.caller, &x->q.problem);
     if (rc < 0)
         return authorization ? shown_in_vain(x, rc) : rc;
     if (api->core.ops->came_in)
         api->core.ops->came_in(api->core.ops->self, &x->q.caller);
-    if (!x->q.caller.token)
-        return 0;
-    (void)snprintf(key, sizeof(key), "token:%llu", (unsigned long long)x->q.caller.token);
+    /* Whichever of his tokens he shows, and whether he shows one at all, it is he who asks. */
+    (void)snprintf(key, sizeof(key), "who:%.58s", x->q.caller.principal);
     return take_one(x, key);
 }
 
@@ -224,6 +240,8 @@ static bool has_body(const struct bh_exchange *x)
 /* The headers are there, the body is not. */
 static int admit(struct bh_exchange *x)
 {
+    if (x->file)
+        return take_one(x, x->conn->key);
     const struct bh_api_route *route = bh_api_route_find(x->q.method, x->q.path, &x->q);
     int rc = route && !route->roles ? take_one(x, x->conn->key) : know_caller(x);
     x->q.route = route;
@@ -258,6 +276,8 @@ static enum MHD_Result start_stream(struct bh_exchange *x)
 {
     struct bh_limit_caller *c = bh_limit_find(&x->api->limit, x->conn->key, bh_api_clock());
     if (!c || !bh_limit_stream(&x->api->limit, c)) {
+        bh_streams_reap(
+            x->api); /* a page that was loaded anew left one: there is room for whoever asks again */
         x->q.problem.retry_s = 5;
         (void)bh_api_refuse(&x->q.problem, BH_LIMITED, "too many streams of events are open");
         return answer_problem(x);
@@ -270,6 +290,8 @@ static enum MHD_Result dispatch(struct bh_exchange *x)
 {
     if (x->failed)
         return answer_problem(x);
+    if (x->file)
+        return answer_file(x);
     if (x->too_large) {
         (void)bh_api_refuse(&x->q.problem, BH_TOO_LARGE, "the body is larger than %d bytes", BH_BODY_MAX);
         return answer_problem(x);

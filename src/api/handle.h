@@ -22,13 +22,13 @@ struct bh_q_log {
     uint64_t offset, limit, wait_ms, lease;
 };
 struct bh_q_usage {
-    const char *tenant;
-    uint64_t from_ms, to_ms;
+    const char *tenant, *by;
+    uint64_t from_ms, to_ms, after, limit;
 };
 struct bh_q_audit {
     const char *tenant;
     uint64_t after, limit;
-    bool newest;
+    bool newest, bodies;
 };
 struct bh_q_version {
     uint64_t version;
@@ -85,14 +85,17 @@ BH_HANDLER(bh_h_policy);
 BH_HANDLER(bh_h_policy_diff);
 BH_HANDLER(bh_h_policy_apply);
 BH_HANDLER(bh_h_usage);
+BH_HANDLER(bh_h_usage_records);
 BH_HANDLER(bh_h_audit);
 BH_HANDLER(bh_h_checkpoint);
 BH_HANDLER(bh_h_checkpoint_make);
+BH_HANDLER(bh_h_rotate);
 BH_HANDLER(bh_h_tokens);
 BH_HANDLER(bh_h_token_make);
 BH_HANDLER(bh_h_token_revoke);
 BH_HANDLER(bh_h_backup);
 BH_HANDLER(bh_h_events);
+BH_HANDLER(bh_h_metrics);
 
 /* ---- shared by some ---- */
 
@@ -103,6 +106,8 @@ int bh_h_lease_get(struct bh_api_core *core, struct bh_api_req *q, struct bh_sto
 int bh_h_submit_check(struct bh_api_core *core, struct bh_api_req *q, struct bh_api_submit *s) BH_MUST_USE;
 int bh_h_lease_json(struct bh_api_req *q, const struct bh_api_core *core, const struct bh_store_lease *l,
                     struct bh_err *err) BH_MUST_USE;
+/* What was worked out on why a job waits, as the answer; or the failure. */
+int bh_h_why_show(struct bh_api_req *q, int rc, const struct bh_api_why *w, const struct bh_err *err);
 /* What a mechanism behind a tier leaves shared, as one text; never empty. */
 const char *bh_h_stays_shared(struct bh_arena *arena, uint8_t mechanism, uint8_t tier);
 

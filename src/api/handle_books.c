@@ -1,72 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handle_books.c - who used what, what was done by whom, signed checkpoints of that, and backups of it all. */
+/* handle_books.c - what was done by whom, signed checkpoints of that, and backups of it all. */
 #include "api/handle.h"
 
 #include "base/str.h"
 #include "store/audit_rows.h"
-#include "store/state_usage.h"
 
 #include <stdio.h>
-
-/* ---- usage ---- */
-
-static void sum_json(struct bh_json *j, uint64_t milli_ms, uint64_t mib_ms, uint64_t leases)
-{
-    bh_json_key_u64(j, "milli_ms", milli_ms);
-    bh_json_key_u64(j, "mib_ms", mib_ms);
-    bh_json_key_u64(j, "leases", leases);
-    bh_json_close(j, '}');
-}
-
-static void sums_json(struct bh_api_req *q, const bh_store_usage_sums *sums)
-{
-    uint64_t milli_ms = 0, mib_ms = 0, leases = 0;
-    struct bh_json *j = &q->json;
-    bh_json_key(j, "usage");
-    bh_json_open(j, '[');
-    for (size_t i = 0; i < sums->n; i++) {
-        const struct bh_store_usage_sum *s = &sums->at[i];
-        if (!bh_api_sees(q, s->tenant)) {
-            milli_ms += s->milli_ms;
-            mib_ms += s->mib_ms;
-            leases += s->leases;
-            continue;
-        }
-        bh_json_open_flat(j, '{');
-        bh_json_key_str(j, "tenant", s->tenant);
-        bh_json_key_str(j, "mechanism", bh_word(mechanism, s->mechanism));
-        sum_json(j, s->milli_ms, s->mib_ms, s->leases);
-    }
-    bh_json_close(j, ']');
-    bh_json_key(j, "others");
-    if (bh_api_sees_all(q)) {
-        bh_json_str(j, NULL);
-        return;
-    }
-    bh_json_open_flat(j, '{');
-    sum_json(j, milli_ms, mib_ms, leases);
-}
-
-int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
-{
-    const struct bh_q_usage *in = q->in;
-    const struct bh_store_usage_filter f = {
-        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = in->to_ms ? in->to_ms : core->view->now_ms};
-    bh_store_usage_sums sums = {0};
-    struct bh_err err;
-    if (f.from_ms > f.to_ms)
-        return bh_api_refuse(&q->problem, BH_INVALID, "'from_ms' is after 'to_ms'");
-    const int rc = bh_store_usage_sum(core->store, &q->arena, &f, &sums, &err);
-    if (rc == 0) {
-        bh_json_open(&q->json, '{');
-        bh_json_key_u64(&q->json, "from_ms", f.from_ms);
-        bh_json_key_u64(&q->json, "to_ms", f.to_ms);
-        sums_json(q, &sums);
-        bh_json_close(&q->json, '}');
-    }
-    bh_vec_fini(&sums);
-    return rc < 0 ? bh_api_fail(q, rc, &err) : 0;
-}
 
 /* ---- audit ---- */
 
@@ -84,7 +23,8 @@ static void hash_json(struct bh_json *j, const struct bh_hash *h)
     bh_json_key_str(j, "hash", hex);
 }
 
-static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r)
+static void record_json(struct bh_json *j, const struct bh_audit_row *row, const struct bh_audit_record *r,
+                        const char *body)
 {
     const struct bh_audit_event *e = &r->is;
     bh_json_open(j, '{');
@@ -106,6 +46,8 @@ static void record_json(struct bh_json *j, const struct bh_audit_row *row, const
         bh_json_str(j, e->rule_ids[i]);
     bh_json_close(j, ']');
     hash_json(j, &row->hash);
+    if (body)
+        bh_json_key_str(j, "body", body);
     bh_json_close(j, '}');
 }
 
@@ -123,7 +65,9 @@ static int show_row(void *arg, const struct bh_audit_row *row, struct bh_err *er
     const int rc = bh_audit_decode(row->body, row->n_body, &s->q->arena, &r, err);
     if (rc < 0)
         return bh_wrap(err, rc, "record %llu of the audit log", (unsigned long long)row->seq);
-    record_json(&s->q->json, row, &r);
+    const struct bh_q_audit *in = s->q->in;
+    record_json(&s->q->json, row, &r,
+                in->bodies ? bh_arena_strn(&s->q->arena, row->body, row->n_body) : NULL);
     s->left--;
     s->last = row->seq;
     return 0;
@@ -174,6 +118,16 @@ int bh_h_checkpoint_make(struct bh_api_core *core, struct bh_api_req *q)
     q->name_of_id = "size";
     const int rc = core->ops->checkpoint(core->ops->self, &q->caller, q->ticket, &size, &err);
     return bh_api_command(q, rc, 0, size, &err);
+}
+
+int bh_h_rotate(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const struct bh_b_reason *in = q->in;
+    struct bh_err err;
+    uint32_t key = 0;
+    const int rc = core->ops->rotate(core->ops->self, &q->caller, in->reason, q->ticket, &key, &err);
+    q->param = bh_arena_printf(&q->arena, "%08x", key); /* what the answer names */
+    return bh_api_command(q, rc, 0, 0, &err);
 }
 
 int bh_h_backup(struct bh_api_core *core, struct bh_api_req *q)

@@ -75,6 +75,9 @@ static void gpu_json(struct bh_json *j, const struct bh_api_req *q, const struct
     bh_json_key_str(j, "reason", all ? g->reason : NULL);
     bh_json_key_str(j, "health", g->health);
     bh_json_key_str(j, "layout", all ? g->layout : NULL);
+    bh_json_key_str(j, "vbios", all ? g->vbios : NULL);
+    bh_json_key_str(j, "gsp", all ? g->gsp : NULL);
+    bh_json_key_str(j, "inforom", all ? g->inforom : NULL);
     bh_api_key_known(j, "numa", g->numa);
     bh_json_key_str(j, "fabric", g->fabric);
     bh_json_key_u64(j, "memory_mib", g->memory_mib);

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handle_log.c - what a job wrote, from an offset on, as the bytes it wrote.
+ * handle_log.c - what a job wrote, from an offset on, as the bytes it wrote; and how many of these are no longer there.
  *
  * The state is read before the file: where the job had ended by then, what is in the file is all there will be.
  */
 #include "api/handle.h"
 
-#include "base/str.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "store/state_room.h"
+#include "wire/stream.h"
 
 enum { LOG_DEFAULT = 256 * 1024 };
 
@@ -40,47 +36,48 @@ static int attempt(struct bh_api_core *core, struct bh_api_req *q, const struct 
     return 0;
 }
 
-/* Bytes from the offset on into q->out; *ret_end: the file had no more. A file that is not there yet has none. */
-static int read_file(struct bh_api_req *q, const struct bh_q_log *in, bool *ret_end)
+/* What it wrote, with its attempts' folders, goes one day; that it did is known. */
+static int check_kept(struct bh_api_core *core, struct bh_api_req *q, uint64_t job)
 {
-    const size_t most = in->limit ? in->limit : LOG_DEFAULT;
-    struct stat st;
-    *ret_end = true;
-    const int fd = q->log_path ? open(q->log_path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK) : -1;
-    if (fd < 0)
-        return !q->log_path || errno == ENOENT
-                   ? 0
-                   : bh_api_refuse(&q->problem, BH_SYSTEM, "the log cannot be read: %s", strerror(errno));
-    BH_AUTOFREE char *buf = bh_alloc(1, most);
-    const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    const ssize_t n = is_file ? pread(fd, buf, most, (off_t)in->offset) : -1;
-    (void)close(fd);
-    if (n < 0)
-        return bh_api_refuse(&q->problem, BH_SYSTEM, "the log cannot be read");
-    bh_buf_add(&q->out, buf, (size_t)n);
-    *ret_end = in->offset + (uint64_t)n >= (uint64_t)st.st_size;
-    return 0;
+    struct bh_err err;
+    uint64_t pruned_ms;
+    const int rc = bh_store_remain_pruned(core->store, job, &pruned_ms, &err);
+    if (rc < 0)
+        return bh_api_fail(q, rc, &err);
+    if (!pruned_ms)
+        return 0;
+    bh_api_hint(&q->problem, NULL, NULL, "keep what you need elsewhere: docs/node.md says how long it stays");
+    return bh_api_refuse(
+        &q->problem, BH_NOT_FOUND,
+        "what J%llu wrote was removed %llu s ago: it was too old, or its tenant had too much",
+        (unsigned long long)job,
+        (unsigned long long)(core->view->now_ms > pruned_ms ? (core->view->now_ms - pruned_ms) / 1000 : 0));
 }
 
 int bh_h_log(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_q_log *in = q->in;
+    struct bh_stream_got got = {.next = in->offset, .end = true};
     struct bh_store_job b;
+    struct bh_err err;
     uint64_t lease;
-    bool over, end;
+    bool over;
     int rc = bh_h_job_get(core, q, &b);
-    if (rc < 0 || (rc = bh_api_check(q, b.tenant, b.user)) < 0 ||
+    if (rc < 0 || (rc = bh_api_check(q, b.tenant, b.user)) < 0 || (rc = check_kept(core, q, b.id)) < 0 ||
         (rc = attempt(core, q, &b, in->lease, &lease, &over)) < 0)
         return rc;
-    q->log_path = lease ? bh_arena_printf(&q->arena, "%s/%llu/%s", core->log_dir, (unsigned long long)lease,
-                                          in->stream ? in->stream : "out")
-                        : NULL;
-    if ((rc = read_file(q, in, &end)) < 0)
-        return rc;
+    q->log_folder =
+        lease ? bh_arena_printf(&q->arena, "%s/%llu", core->log_dir, (unsigned long long)lease) : NULL;
+    q->log_name = in->stream ? in->stream : "out";
+    if (lease && (rc = bh_stream_read(q->log_folder, q->log_name, in->offset,
+                                      in->limit ? in->limit : LOG_DEFAULT, &q->out, &got, &err)) < 0)
+        return bh_api_fail(q, rc, &err);
     q->has_offset = true;
-    q->next_offset = in->offset + q->out.n;
-    q->ended = over && end;
+    q->next_offset = got.next;
+    q->dropped = got.dropped;
+    q->log_mark = got.mark;
+    q->ended = over && got.end;
     q->wait_ms = in->wait_ms;
-    q->follow = q->out.n == 0 && !q->ended && in->wait_ms ? BH_FOLLOW_LOG : BH_FOLLOW_NOTHING;
+    q->follow = q->out.n == 0 && !q->dropped && !q->ended && in->wait_ms ? BH_FOLLOW_LOG : BH_FOLLOW_NOTHING;
     return 0;
 }

@@ -8,6 +8,8 @@
 #include "base/str.h"
 #include "store/state_token.h"
 
+enum { TOKENS_MAX = 32 }; /* of one subject, that hold */
+
 static bool is_tenant_role(int role)
 {
     return role == BH_ROLE_TENANT_ADMIN || role == BH_ROLE_TENANT_USER;
@@ -90,6 +92,22 @@ static int check_role(struct bh_api_core *core, struct bh_api_req *q, const char
     return 0;
 }
 
+/* Whoever needs more than these has lost count of who has them. */
+static int check_number(struct bh_api_core *core, struct bh_api_req *q, const char *subject)
+{
+    uint64_t live = 0;
+    struct bh_err err;
+    const int rc = bh_store_tokens_live(core->store, subject, core->view->now_ms, &live, &err);
+    if (rc < 0)
+        return bh_api_fail(q, rc, &err);
+    if (live < TOKENS_MAX)
+        return 0;
+    bh_api_hint(&q->problem, NULL, NULL,
+                "revoke one that is not used: bulkhead token list, bulkhead token revoke T3");
+    return bh_api_refuse(&q->problem, BH_QUOTA, "'%.80s' has %llu tokens that hold, and no more than %d may",
+                         subject, (unsigned long long)live, TOKENS_MAX);
+}
+
 int bh_h_token_make(struct bh_api_core *core, struct bh_api_req *q)
 {
     const struct bh_b_token *in = q->in;
@@ -102,9 +120,10 @@ int bh_h_token_make(struct bh_api_core *core, struct bh_api_req *q)
     struct bh_err err;
     uint64_t id = 0;
     int rc = check_subject(q, subject);
-    if (rc < 0 || (rc = check_role(core, q, subject, role, in->tenant)) < 0)
+    if (rc < 0 || (rc = check_role(core, q, subject, role, in->tenant)) < 0 ||
+        (rc = check_number(core, q, subject)) < 0)
         return rc;
-    t.expires_ms = core->view->now_ms + ttl_ms;
+    t.expires_ms = core->view->wall_ms + ttl_ms;
     if ((rc = bh_token_make(text, t.sha256, &err)) < 0)
         return bh_api_fail(q, rc, &err);
     q->secret = text;

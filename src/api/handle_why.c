@@ -71,13 +71,11 @@ static void why_json(struct bh_api_req *q, const struct bh_api_why *w)
     bh_json_close(j, '}');
 }
 
-static int answer(struct bh_api_req *q, int rc, struct bh_api_why *w, const struct bh_err *err)
+int bh_h_why_show(struct bh_api_req *q, int rc, const struct bh_api_why *w, const struct bh_err *err)
 {
     if (rc == 0)
         why_json(q, w);
-    bh_vec_fini(&w->holders);
-    bh_vec_fini(&w->remedies);
-    return rc < 0 ? bh_api_fail(q, rc, err) : 0;
+    return rc < 0 ? bh_api_fail(q, rc, err) : rc;
 }
 
 int bh_h_why(struct bh_api_core *core, struct bh_api_req *q)
@@ -88,7 +86,11 @@ int bh_h_why(struct bh_api_core *core, struct bh_api_req *q)
     int rc = bh_h_job_get(core, q, &b);
     if (rc < 0 || (rc = bh_api_check(q, b.tenant, NULL)) < 0)
         return rc;
-    return answer(q, core->ops->why(core->ops->self, b.id, &q->arena, &w, &err), &w, &err);
+    rc = bh_h_why_show(q, core->ops->why(core->ops->self, &q->caller, b.id, q->ticket, &q->arena, &w, &err),
+                       &w, &err);
+    bh_vec_fini(&w.holders);
+    bh_vec_fini(&w.remedies);
+    return rc;
 }
 
 /* ---- what if ---- */
@@ -136,7 +138,6 @@ int bh_h_whatif(struct bh_api_core *core, struct bh_api_req *q)
     const struct bh_b_whatif *in = q->in;
     const struct bh_b_change *from = in->changes.at;
     struct bh_api_change *changes = bh_arena_alloc(&q->arena, (in->changes.n + 1) * sizeof(*changes));
-    struct bh_api_why w = {0};
     struct bh_err err;
     int rc;
     if (!in->job == !in->submit)
@@ -148,5 +149,6 @@ int bh_h_whatif(struct bh_api_core *core, struct bh_api_req *q)
             return rc;
     const struct bh_api_whatif what = {
         .job = in->job, .submit = in->submit, .changes = changes, .n_changes = in->changes.n};
-    return answer(q, core->ops->what_if(core->ops->self, &q->caller, &what, &q->arena, &w, &err), &w, &err);
+    rc = core->ops->what_if(core->ops->self, &q->caller, &what, q->ticket, &err);
+    return rc < 0 ? bh_api_fail(q, rc, &err) : rc;
 }

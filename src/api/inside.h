@@ -16,9 +16,10 @@
 #include "api/problem.h"
 #include "base/json.h"
 #include "store/state.h"
+#include "wire/stream.h"
 
 #define BH_ROLE_BIT(R) (UINT32_C(1) << BH_ROLE_##R)
-enum { BH_API_OUT_MAX = 64 << 20 };
+enum { BH_API_OUT_MAX = 64 << 20, BH_API_STATUSES = 600 };
 
 struct bh_api_req;
 struct bh_api_core;
@@ -52,7 +53,9 @@ struct bh_api_core {
     const struct bh_api_ops *ops;
     const struct bh_api_view *view;
     const char *log_dir;
-    uint64_t tickets; /* the last one given */
+    uint64_t tickets;                  /* the last one given */
+    const struct bh_limit *limit;      /* who is there; NULL: not known */
+    uint64_t answers[BH_API_STATUSES]; /* given so far, by HTTP status */
 };
 
 enum bh_api_follow {
@@ -67,6 +70,7 @@ struct bh_api_req {
     const char *method, *path;
     const char *key;               /* Idempotency-Key; NULL: none */
     const char *last_event;        /* Last-Event-ID; NULL: none */
+    const char *accept;            /* Accept; NULL: none */
     BH_VEC(struct bh_keyed) query; /* decoded */
     const char *body;
     size_t n_body;
@@ -81,14 +85,16 @@ struct bh_api_req {
     struct bh_json json;
     struct bh_api_problem problem;
     int status;
-    char made; /* letter of the id that a command answers with; 0: a bare number under `name_of_id` */
+    const char *type; /* of the answer; NULL: the route's */
+    char made;        /* letter of the id that a command answers with; 0: a bare number under `name_of_id` */
     const char *name_of_id;
     const char *secret; /* of a new token: shown with its answer */
     uint64_t id;        /* that it answers with */
     enum bh_api_follow follow;
-    uint64_t wait_ms;     /* BH_FOLLOW_LOG */
-    const char *log_path; /* likewise: the file that has to grow; NULL: there is none yet */
-    uint64_t next_offset; /* of a log; has_offset */
+    uint64_t wait_ms;                  /* BH_FOLLOW_LOG */
+    const char *log_folder, *log_name; /* likewise: what has to grow; NULL: there is none yet */
+    struct bh_stream_mark log_mark;
+    uint64_t next_offset, dropped; /* of a log; has_offset */
     bool has_offset, ended;
 };
 

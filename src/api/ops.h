@@ -20,6 +20,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/model/policy.h"
+#include "metrics/metrics.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,7 +116,8 @@ struct bh_api_holder {
     const char *tenant;
 };
 struct bh_api_remedy {
-    const char *kind;     /* `wait`, `move`, `free`, `quota`, `add`, `health` */
+    const char
+        *kind; /* `wait`, `move`, `free`, `quota`, `add`, `health`, `unknown`: the search was not over */
     const char *sentence; /* shown only to who may see `tenant` */
     const char *tenant;   /* whose work or quota it touches; NULL: nobody's but the job's own */
     uint64_t milli, at_ms;
@@ -166,13 +168,16 @@ struct bh_api_ops {
                  const char *reason, uint64_t ticket, struct bh_err *err);
     int (*gpu)(void *self, const struct bh_api_caller *by, enum bh_api_gpu_order order, const char *uuid,
                const char *reason, uint64_t ticket, struct bh_err *err);
-    /* Only looks; fills *ret from the arena, never BH_API_LATER. */
-    int (*why)(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
+    /* Only looks; fills *ret from the arena, or BH_API_LATER: bh_api_answer_why() follows. It may take long to work
+     * out, so BH_BUSY where the caller, or all together, ask for too much at a time. */
+    int (*why)(void *self, const struct bh_api_caller *by, uint64_t job, uint64_t ticket,
+               struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
     /* One sentence on why a job waits, as it was last worked out, for lists: cheap, and never asked of the scheduler for each. NULL:
      * nothing to say. Names nobody but the job's own tenant; lives until the next callback. */
     const char *(*waits)(void *self, uint64_t job);
+    /* The same, but never at once: BH_API_LATER, or a failure. */
     int (*what_if)(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
-                   struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
+                   uint64_t ticket, struct bh_err *err);
     int (*policy_diff)(void *self, const char *text, size_t n, struct bh_arena *arena,
                        struct bh_api_diff *ret, struct bh_err *err);
     /* version: the one that was in force when the caller looked (BH_CONFLICT where it no longer is); 0: not said. */
@@ -185,9 +190,14 @@ struct bh_api_ops {
                         struct bh_err *err);
     int (*checkpoint)(void *self, const struct bh_api_caller *by, uint64_t ticket, uint64_t *ret_size,
                       struct bh_err *err);
+    /* A new key for the log, vouched for by the one before; *ret_key: its id. */
+    int (*rotate)(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                  uint32_t *ret_key, struct bh_err *err);
     /* Into a file of this name below the state folder's `backups`. */
     int (*backup)(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
                   struct bh_err *err);
+    /* Everything that is measured, whoever asks: what is shown to whom is decided when it is written. Cannot fail. */
+    void (*metrics)(void *self, struct bh_metrics *ret);
     /* Somebody showed a token that is none, or was locked out: to be audited. Cannot be refused. */
     void (*auth_failed)(void *self, const char *from, bool locked_out, const char *why);
     /* Somebody who is known asks for something; NULL: nobody wants to know. Cannot be refused. */
@@ -198,12 +208,13 @@ struct bh_api_ops {
 
 struct bh_api_gpu {
     uint32_t index;
-    const char *uuid, *model, *pci; /* NULL: unknown */
-    const char *pool;               /* NULL: in none */
-    const char *state;              /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
-    const char *reason;             /* of a state that is not ok; NULL: none */
-    const char *health;             /* what is wrong with it, one sentence; NULL: nothing is known to be */
-    const char *layout;             /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *uuid, *model, *pci;    /* NULL: unknown */
+    const char *pool;                  /* NULL: in none */
+    const char *state;                 /* `ok`, `cordoned`, `draining`, `quarantined`, `lost` */
+    const char *reason;                /* of a state that is not ok; NULL: none */
+    const char *health;                /* what is wrong with it, one sentence; NULL: nothing is known to be */
+    const char *layout;                /* `whole`, `mig 3g.71gb+4g.71gb`, `mps`, `shared`; NULL: unknown */
+    const char *vbios, *gsp, *inforom; /* versions of its firmware; NULL: unknown */
     const char *fabric; /* those that reach each other over NVLink share one; NULL: no link is up */
     uint64_t numa;      /* node of the host beside it; UINT64_MAX: unknown */
     uint64_t memory_mib;
@@ -233,7 +244,8 @@ struct bh_api_view {
     const char *version; /* of the program */
     const char *driver;  /* NULL: unknown */
     bool simulated;
-    uint64_t now_ms, started_ms; /* since 1970 */
+    uint64_t now_ms, started_ms; /* since 1970, by the clock that charges */
+    uint64_t wall_ms;            /* the time of day, by which tokens end */
     const struct bh_api_gpu *gpus;
     size_t n_gpus;
     const struct bh_api_live *lives; /* ascending by lease */

@@ -6,6 +6,7 @@
  * nobody is connected it is off.
  */
 #include "api/server.h"
+#include "api/handle.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -78,6 +79,7 @@ int bh_api_start(const struct bh_api_config *c, struct bh_api **ret, struct bh_e
     api->core =
         (struct bh_api_core){.store = c->store, .ops = c->ops, .view = c->view, .log_dir = c->log_dir};
     bh_limit_init(&api->limit, &c->limits);
+    api->core.limit = &api->limit;
     bh_events_init(&api->events, c->limits.events, c->view->started_ms);
     api->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     api->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
@@ -159,16 +161,34 @@ void bh_api_run(struct bh_api *api)
     arm(api, in_ms);
 }
 
+static struct bh_exchange *of_ticket(const struct bh_api *api, uint64_t ticket)
+{
+    struct bh_exchange *x = api->waiting;
+    while (x && (x->state != BH_EX_LATER || x->q.ticket != ticket))
+        x = x->next;
+    return x;
+}
+
 void bh_api_answer(struct bh_api *api, uint64_t ticket, int rc, uint64_t id, const struct bh_err *err)
 {
-    for (struct bh_exchange *x = api->waiting; x; x = x->next) {
-        if (x->state != BH_EX_LATER || x->q.ticket != ticket)
-            continue;
-        bh_api_req_answer(&x->q, rc, id, err);
-        bh_wait_ready(x);
-        arm(api, 0);
+    struct bh_exchange *x = of_ticket(api, ticket);
+    if (!x)
         return;
-    }
+    bh_api_req_answer(&x->q, rc, id, err);
+    bh_wait_ready(x);
+    arm(api, 0);
+}
+
+void bh_api_answer_why(struct bh_api *api, uint64_t ticket, int rc, const struct bh_api_why *why,
+                       const struct bh_err *err)
+{
+    struct bh_exchange *x = of_ticket(api, ticket);
+    if (!x)
+        return;
+    if (bh_h_why_show(&x->q, rc, why, err) < 0)
+        bh_api_req_fail(&x->q);
+    bh_wait_ready(x);
+    arm(api, 0);
 }
 
 void bh_api_changed(struct bh_api *api, enum bh_api_kind kind, uint64_t id, const char *tenant,

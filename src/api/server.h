@@ -45,6 +45,8 @@ struct bh_exchange {
     struct MHD_Connection *mhd;
     struct bh_api *api;
     struct bh_api_req q;
+    const struct bh_console_file
+        *file; /* of the console, asked for by its path; NULL: a question to the API */
     struct bh_buf body;
     size_t counted; /* bytes of it in api->body_bytes */
     enum bh_exchange_state state;
@@ -97,5 +99,6 @@ void bh_wait_ready(struct bh_exchange *x); /* the answer is there: on with it */
 /* Wakes who has something to do now; returns when to look again, 0: when something happens. */
 uint64_t bh_waits_wake(struct bh_api *api, uint64_t now_ms);
 enum MHD_Result bh_stream_start(struct bh_exchange *x); /* queues the answer; MHD_NO: could not */
+void bh_streams_reap(struct bh_api *api);               /* ends those whose reader is gone */
 
 #endif

@@ -21,6 +21,8 @@ static const char *const job_states[] = {"waiting", "running", "ended"};
 static const struct bh_words job_state_words = {job_states, BH_COUNT_OF(job_states)};
 static const char *const streams[] = {"out", "err"};
 static const struct bh_words stream_words = {streams, BH_COUNT_OF(streams)};
+static const char *const usage_bys[] = {"tenant", "user", "gpu"}; /* enum bh_store_usage_by */
+static const struct bh_words usage_by_words = {usage_bys, BH_COUNT_OF(usage_bys)};
 static const char *const change_kinds[] = {"end-job", "quota", "gpus"};
 static const struct bh_words change_words = {change_kinds, BH_COUNT_OF(change_kinds)};
 
@@ -73,13 +75,31 @@ static const struct bh_api_field log_fields[] = {
 };
 SHAPE(log, "LogQuery", struct bh_q_log);
 
+#define USAGE_TENANT {BH_API_FIELD("tenant", NAME, struct bh_q_usage, tenant), .doc = "only of this tenant"}
+#define USAGE_FROM \
+    {BH_API_FIELD("from_ms", U64, struct bh_q_usage, from_ms), .max = TIME_MAX_MS, .doc = "since 1970"}
+#define USAGE_TO                                                               \
+    {BH_API_FIELD("to_ms", U64, struct bh_q_usage, to_ms), .max = TIME_MAX_MS, \
+     .doc = "not included; now if not given"}
+
 static const struct bh_api_field usage_fields[] = {
-    {BH_API_FIELD("tenant", NAME, struct bh_q_usage, tenant), .doc = "only of this tenant"},
-    {BH_API_FIELD("from_ms", U64, struct bh_q_usage, from_ms), .max = TIME_MAX_MS, .doc = "since 1970"},
-    {BH_API_FIELD("to_ms", U64, struct bh_q_usage, to_ms), .max = TIME_MAX_MS,
-     .doc = "not included; now if not given"},
+    USAGE_TENANT,
+    USAGE_FROM,
+    USAGE_TO,
+    {BH_API_FIELD("by", WORD, struct bh_q_usage, by), .words = &usage_by_words,
+     .doc = "rows by tenant and mechanism (default), and by user or gpu besides"},
 };
 SHAPE(usage, "UsageQuery", struct bh_q_usage);
+
+static const struct bh_api_field records_fields[] = {
+    USAGE_TENANT,
+    USAGE_FROM,
+    USAGE_TO,
+    {BH_API_FIELD("after", U64, struct bh_q_usage, after), .max = INT64_MAX,
+     .doc = "number of the last record of the page before"},
+    {BH_API_FIELD("limit", U64, struct bh_q_usage, limit), .max = BH_API_LIST_MAX, .doc = "at most so many"},
+};
+SHAPE(records, "UsageRecordsQuery", struct bh_q_usage);
 
 static const struct bh_api_field audit_fields[] = {
     {BH_API_FIELD("tenant", NAME, struct bh_q_audit, tenant), .doc = "only of this tenant"},
@@ -87,6 +107,8 @@ static const struct bh_api_field audit_fields[] = {
      .doc = "number of the last record of the page before"},
     {BH_API_FIELD("limit", U64, struct bh_q_audit, limit), .max = BH_API_LIST_MAX, .doc = "at most so many"},
     {BH_API_FIELD("newest", BOOL, struct bh_q_audit, newest), .doc = "the newest first"},
+    {BH_API_FIELD("bodies", BOOL, struct bh_q_audit, bodies),
+     .doc = "each with the text that was hashed, for whoever checks it himself"},
 };
 SHAPE(audit, "AuditQuery", struct bh_q_audit);
 
@@ -111,7 +133,7 @@ static const struct bh_api_field submit_fields[] = {
     {BH_API_FIELD("cwd", TEXT, struct bh_api_submit, cwd), .max = PATH_MAX_BYTES,
      .doc = "where it runs, absolute"},
     {BH_API_FIELD("image", TEXT, struct bh_api_submit, image), .max = PATH_MAX_BYTES,
-     .doc = "root file system of a container"},
+     .doc = "root file system of a container; cdi: another engine starts it, with the lease's CDI file"},
     {BH_API_FIELD("name", TEXT, struct bh_api_submit, name), .max = 128, .doc = "for people"},
     {BH_API_FIELD("pool", NAME, struct bh_api_submit, pool), .doc = "whichever fits, if not given"},
     {BH_API_FIELD("profile", TEXT, struct bh_api_submit, profile), .max = 32, .doc = "of MIG"},

@@ -5,8 +5,8 @@
 
 #include "api/body.h"
 
-extern const struct bh_api_shape bh_shape_jobs, bh_shape_leases, bh_shape_log, bh_shape_usage, bh_shape_audit,
-    bh_shape_version, bh_shape_reason, bh_shape_submit, bh_shape_whatif, bh_shape_policy, bh_shape_apply,
-    bh_shape_token, bh_shape_backup;
+extern const struct bh_api_shape bh_shape_jobs, bh_shape_leases, bh_shape_log, bh_shape_usage,
+    bh_shape_records, bh_shape_audit, bh_shape_version, bh_shape_reason, bh_shape_submit, bh_shape_whatif,
+    bh_shape_policy, bh_shape_apply, bh_shape_token, bh_shape_backup;
 
 #endif

@@ -6,7 +6,7 @@
  */
 #include "api/server.h"
 
-#include <sys/stat.h>
+#include <poll.h>
 
 enum {
     LOOK_MS = 100,            /* at the sizes of logs that somebody follows */
@@ -63,9 +63,7 @@ void bh_wait_ready(struct bh_exchange *x)
 
 static bool has_grown(const struct bh_exchange *x)
 {
-    struct stat st;
-    return x->q.log_path && stat(x->q.log_path, &st) == 0 && st.st_size > 0 &&
-           (uint64_t)st.st_size > x->q.next_offset;
+    return x->q.log_folder && bh_stream_has_moved(x->q.log_folder, x->q.log_name, &x->q.log_mark);
 }
 
 /* The same question again; true: it has an answer now. */
@@ -146,6 +144,18 @@ static void wake_stream(struct bh_exchange *x, uint64_t now_ms)
     if (x->api->changed || x->api->draining || now_ms - x->moved_ms >= BEAT_MS ||
         (x->until_ms && now_ms >= x->until_ms))
         resume(x);
+}
+
+/* Who closed his end while nothing was to be said is not noticed until the next sign of life, and counts until then. */
+void bh_streams_reap(struct bh_api *api)
+{
+    for (struct bh_exchange *x = api->waiting; x; x = x->next) {
+        struct pollfd p = {.fd = x->conn->fd, .events = POLLRDHUP};
+        if (x->state == BH_EX_STREAM && x->suspended && poll(&p, 1, 0) > 0) {
+            x->until_ms = 1;
+            resume(x);
+        }
+    }
 }
 
 /* ---- all of them ---- */

@@ -250,7 +250,8 @@ LOCAL_SHAPE(bh_a_gpu_others, U64(slices), U64(milli), U64(memory_mib));
 SHAPE(bh_a_gpu, U64(index), U64(memory_mib), MAYBE_U64(used_mib), MAYBE_U64(util_percent),
       MAYBE_U64(temperature_c), MAYBE_U64(power_mw), MAYBE_TEXT(uuid), MAYBE_TEXT(model), MAYBE_TEXT(pci),
       MAYBE_TEXT(pool), TEXT(state), MAYBE_TEXT(reason), MAYBE_TEXT(health), MAYBE_TEXT(layout),
-      MANY(slices, bh_a_slice_shape), MAYBE_ONE(others, bh_a_gpu_others_shape));
+      MAYBE_TEXT(vbios), MAYBE_TEXT(gsp), MAYBE_TEXT(inforom), MANY(slices, bh_a_slice_shape),
+      MAYBE_ONE(others, bh_a_gpu_others_shape));
 #undef T
 
 #define T struct bh_a_gpus
@@ -339,17 +340,35 @@ LOCAL_SHAPE(bh_a_change, MAYBE_TEXT(tenant), TEXT(what), MAYBE_TEXT(before), MAY
 SHAPE(bh_a_diff, U64(version), U64(errors), MANY(changes, bh_a_change_shape), TEXTS(findings));
 #undef T
 
-#define T struct bh_a_usage_row
-LOCAL_SHAPE(bh_a_usage_row, TEXT(tenant), TEXT(mechanism), U64(milli_ms), U64(mib_ms), U64(leases));
+#define T struct bh_bill_line
+LOCAL_SHAPE(bh_a_charge, TEXT(tenant), MAYBE_TEXT(cost_center), MAYBE_TEXT(user), MAYBE_TEXT(gpu),
+            TEXT(mechanism), U64(first_ms), U64(milli_ms), U64(mib_ms), U64(lost_milli_ms), U64(leases));
+LOCAL_SHAPE(bh_a_charge_others, U64(milli_ms), U64(mib_ms), U64(lost_milli_ms), U64(leases));
 #undef T
 
-#define T struct bh_a_usage_sum
-LOCAL_SHAPE(bh_a_usage_sum, U64(milli_ms), U64(mib_ms), U64(leases));
+#define T struct bh_bill_prices
+LOCAL_SHAPE(bh_a_prices, MAYBE_TEXT(currency), U64(gpu_hour_micro), U64(memory_gib_hour_micro));
+#undef T
+
+#define T struct bh_a_card_use
+LOCAL_SHAPE(bh_a_card_use, TEXT(gpu), U64(index), U64(memory_mib), U64(milli_ms), U64(stranded_milli_ms),
+            U64(stranded_mib_ms));
 #undef T
 
 #define T struct bh_a_usage
-SHAPE(bh_a_usage, U64(from_ms), U64(to_ms), MANY(usage, bh_a_usage_row_shape),
-      MAYBE_ONE(others, bh_a_usage_sum_shape));
+SHAPE(bh_a_usage, U64(from_ms), U64(to_ms), MANY(usage, bh_a_charge_shape),
+      MAYBE_ONE(others, bh_a_charge_others_shape), MAYBE_ONE(prices, bh_a_prices_shape),
+      MANY(cards, bh_a_card_use_shape));
+#undef T
+
+#define T struct bh_a_usage_record
+LOCAL_SHAPE(bh_a_usage_record, U64(seq), TEXT(tenant), MAYBE_TEXT(cost_center), TEXT(user), TEXT(job),
+            TEXT(lease), TEXT(gpu), TEXT(kind), MAYBE_TEXT(key), TEXT(mechanism), U64(milli), U64(mib),
+            U64(from_ms), MAYBE_U64(to_ms), BOOL(lost));
+#undef T
+
+#define T struct bh_a_usage_records
+SHAPE(bh_a_usage_records, MANY(records, bh_a_usage_record_shape), MAYBE_U64(next));
 #undef T
 
 #define T struct bh_a_record

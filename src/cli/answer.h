@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "report/bill.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -118,6 +119,7 @@ struct bh_a_gpu_others {
 struct bh_a_gpu {
     uint64_t index, memory_mib, used_mib, util_percent, temperature_c, power_mw;
     const char *uuid, *model, *pci, *pool, *state, *reason, *health, *layout;
+    const char *vbios, *gsp, *inforom;
     BH_ROWS(struct bh_a_slice) slices;
     const struct bh_a_gpu_others *others;
 };
@@ -214,17 +216,25 @@ struct bh_a_diff {
     BH_ROWS(const char *) findings;
 };
 
-struct bh_a_usage_row {
-    const char *tenant, *mechanism;
-    uint64_t milli_ms, mib_ms, leases;
-};
-struct bh_a_usage_sum {
-    uint64_t milli_ms, mib_ms, leases;
+struct bh_a_card_use {
+    const char *gpu;
+    uint64_t index, memory_mib, milli_ms, stranded_milli_ms, stranded_mib_ms;
 };
 struct bh_a_usage {
     uint64_t from_ms, to_ms;
-    BH_ROWS(struct bh_a_usage_row) usage;
-    const struct bh_a_usage_sum *others;
+    BH_ROWS(struct bh_bill_line) usage;
+    const struct bh_bill_line *others; /* amounts alone */
+    const struct bh_bill_prices *prices;
+    BH_ROWS(struct bh_a_card_use) cards;
+};
+struct bh_a_usage_record {
+    uint64_t seq, milli, mib, from_ms, to_ms;
+    const char *tenant, *cost_center, *user, *job, *lease, *gpu, *kind, *key, *mechanism;
+    bool lost;
+};
+struct bh_a_usage_records {
+    BH_ROWS(struct bh_a_usage_record) records;
+    uint64_t next;
 };
 
 struct bh_a_record {
@@ -257,7 +267,7 @@ struct bh_a_applied {
 extern const struct bh_answer_shape bh_a_status_shape, bh_a_tenants_shape, bh_a_tenant_shape,
     bh_a_quotas_shape, bh_a_doctor_shape, bh_a_gpus_shape, bh_a_gpu_shape, bh_a_leases_shape,
     bh_a_lease_detail_shape, bh_a_jobs_shape, bh_a_job_detail_shape, bh_a_why_shape, bh_a_policy_shape,
-    bh_a_diff_shape, bh_a_usage_shape, bh_a_records_shape, bh_a_tokens_shape, bh_a_made_shape,
-    bh_a_token_made_shape, bh_a_applied_shape;
+    bh_a_diff_shape, bh_a_usage_shape, bh_a_usage_records_shape, bh_a_records_shape, bh_a_tokens_shape,
+    bh_a_made_shape, bh_a_token_made_shape, bh_a_applied_shape;
 
 #endif

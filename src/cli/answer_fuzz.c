@@ -88,8 +88,14 @@ static void show_diff(void)
 }
 static void show_usage(void)
 {
-    bh_usage_text(&cli, &arena, &got.usage, BH_USAGE_BY_TENANT);
-    bh_usage_csv(&cli, &arena, &got.usage, BH_USAGE_BY_BOTH);
+    struct bh_bill bill;
+    struct bh_err err;
+    bh_usage_text(&cli, &arena, &got.usage, BH_BILL_BY_USER);
+    bh_usage_bill(&got.usage, BH_BILL_BY_BOTH, &bill);
+    bh_bill_csv(&bill, &arena, &cli.out);
+    if (bh_bill_focus(&bill, "node", &arena, &cli.out, &err) < 0)
+        bh_buf_str(&cli.out, err.msg);
+    bh_bill_fini(&bill);
 }
 static void show_tokens(void)
 {

@@ -11,104 +11,147 @@
 
 /* ---- usage ---- */
 
-struct sums {
-    struct bh_a_usage_row *at;
-    size_t n, cap;
-};
-
-static struct bh_a_usage_row *sum_of(struct sums *s, const char *tenant, const char *mechanism)
+void bh_usage_bill(const struct bh_a_usage *u, enum bh_bill_by by, struct bh_bill *ret)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (bh_str_eq(s->at[i].tenant, tenant) && bh_str_eq(s->at[i].mechanism, mechanism))
-            return &s->at[i];
-    struct bh_a_usage_row *row = bh_vec_push(s);
-    *row = (struct bh_a_usage_row){.tenant = tenant, .mechanism = mechanism};
-    return row;
-}
-
-/* Past what a number holds, it stays there. */
-static void add_to(uint64_t *sum, uint64_t v)
-{
-    if (__builtin_add_overflow(*sum, v, sum))
-        *sum = UINT64_MAX - 1;
-}
-
-static void add_row(struct bh_a_usage_row *row, uint64_t milli_ms, uint64_t mib_ms, uint64_t leases)
-{
-    add_to(&row->milli_ms, milli_ms);
-    add_to(&row->mib_ms, mib_ms);
-    add_to(&row->leases, leases);
-}
-
-static void sum_up(const struct bh_a_usage *u, enum bh_usage_by by, struct sums *ret)
-{
-    for (size_t i = 0; i < u->usage.n; i++) {
-        const struct bh_a_usage_row *r = &u->usage.at[i];
-        add_row(sum_of(ret, by == BH_USAGE_BY_MECHANISM ? "all" : r->tenant,
-                       by == BH_USAGE_BY_TENANT ? "all" : r->mechanism),
-                r->milli_ms, r->mib_ms, r->leases);
-    }
+    *ret = (struct bh_bill){.by = by, .from_ms = u->from_ms, .to_ms = u->to_ms, .prices = u->prices};
+    for (size_t i = 0; i < u->usage.n; i++)
+        bh_bill_add(ret, &u->usage.at[i]);
     if (u->others)
-        add_row(sum_of(ret, "others", "all"), u->others->milli_ms, u->others->mib_ms, u->others->leases);
+        bh_bill_add_others(ret, u->others);
 }
 
-void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_usage_by by)
+static void bill_row(struct bh_table *t, struct bh_arena *a, const struct bh_bill *b,
+                     const struct bh_bill_line *c, const char *name)
 {
-    static const char *const heads[] = {"TENANT", "MECHANISM", "GPU HOURS", "GiB HOURS", "LEASES"};
-    struct bh_a_usage_row all = {.tenant = "together", .mechanism = "all"};
-    struct sums s = {0};
+    const bool together = c == &b->all;
+    uint64_t gpu, memory;
+    bh_table_add(t, name);
+    if (b->by == BH_BILL_BY_BOTH)
+        bh_table_add(t, together ? BH_BILL_ALL : c->mechanism);
+    bh_table_add(t, bh_say_fixed(a, c->milli_ms, MILLI_MS_PER_GPU_HOUR));
+    bh_table_add(t, bh_say_fixed(a, c->mib_ms, MIB_MS_PER_GIB_HOUR));
+    bh_table_add(t, bh_say_fixed(a, c->lost_milli_ms, MILLI_MS_PER_GPU_HOUR));
+    /* A lease on several GPUs counts on each of them. */
+    bh_table_add(t, together && b->by == BH_BILL_BY_GPU ? NULL : bh_say_count(a, c->leases));
+    if (bh_bill_cost(b, c, &gpu, &memory))
+        bh_table_add(t, bh_bill_money(a, gpu + memory));
+}
+
+static void write_bill(struct bh_cli *cli, struct bh_arena *a, const struct bh_bill *b)
+{
+    static const char *const firsts[BH_BILL_BYS] = {[BH_BILL_BY_TENANT] = "TENANT",
+                                                    [BH_BILL_BY_COST_CENTER] = "COST CENTER",
+                                                    [BH_BILL_BY_GPU] = "GPU",
+                                                    [BH_BILL_BY_USER] = "USER",
+                                                    [BH_BILL_BY_MECHANISM] = "MECHANISM",
+                                                    [BH_BILL_BY_BOTH] = "TENANT"};
+    const char *heads[7];
+    size_t n = 0;
     struct bh_table t;
-    sum_up(u, by, &s);
-    bh_buf_printf(&cli->out, "from %s to %s; what was granted, used or not\n", bh_say_time(a, u->from_ms),
-                  bh_say_time(a, u->to_ms));
-    bh_table_init(&t, a, heads, BH_COUNT_OF(heads));
-    for (size_t i = 0; i <= s.n; i++) {
-        const struct bh_a_usage_row *r = i < s.n ? &s.at[i] : &all;
-        bh_table_add(&t, r->tenant);
-        bh_table_add(&t, r->mechanism);
-        bh_table_add(&t, bh_say_fixed(a, r->milli_ms, MILLI_MS_PER_GPU_HOUR));
-        bh_table_add(&t, bh_say_fixed(a, r->mib_ms, MIB_MS_PER_GIB_HOUR));
-        bh_table_add(&t, bh_say_count(a, r->leases));
-        if (i < s.n)
-            add_row(&all, r->milli_ms, r->mib_ms, r->leases);
-    }
+    heads[n++] = firsts[b->by];
+    if (b->by == BH_BILL_BY_BOTH)
+        heads[n++] = "MECHANISM";
+    heads[n++] = "GPU HOURS";
+    heads[n++] = "GiB HOURS";
+    heads[n++] = "LOST";
+    heads[n++] = "LEASES";
+    if (b->prices)
+        heads[n++] = b->prices->currency ? b->prices->currency : "COST";
+    bh_table_init(&t, a, heads, n);
+    for (size_t i = 0; i < b->lines.n; i++)
+        bill_row(&t, a, b, &b->lines.at[i], bh_bill_name(b, &b->lines.at[i], a));
+    bill_row(&t, a, b, &b->all, "together");
     bh_table_write(&t, cli, 0);
     bh_table_fini(&t);
-    bh_vec_fini(&s);
 }
 
-/* A field that a spreadsheet takes for text, whatever it begins with: names of the policy need no quotes. */
-static void csv_text(struct bh_buf *b, const char *s)
+static void write_stranded(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u)
 {
-    if (s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-")] == '\0' && *s != '-') {
-        bh_buf_str(b, s);
+    static const char *const heads[] = {"GPU", "STRANDED GPU HOURS", "STRANDED GiB HOURS"};
+    struct bh_table t;
+    if (!u->cards.n)
         return;
+    bh_heading(cli, "Stranded: compute beside memory that is all given away, or the reverse");
+    bh_table_init(&t, a, heads, BH_COUNT_OF(heads));
+    for (size_t i = 0; i < u->cards.n; i++) {
+        const struct bh_a_card_use *c = &u->cards.at[i];
+        if (!c->stranded_milli_ms && !c->stranded_mib_ms)
+            continue;
+        bh_table_add(&t, bh_arena_printf(a, "%" PRIu64 " %s", c->index, c->gpu));
+        bh_table_add(&t, bh_say_fixed(a, c->stranded_milli_ms, MILLI_MS_PER_GPU_HOUR));
+        bh_table_add(&t, bh_say_fixed(a, c->stranded_mib_ms, MIB_MS_PER_GIB_HOUR));
     }
-    bh_buf_str(b, "\"'");
-    for (; *s; s++) {
-        const char one[2] = {*s, '\0'};
-        bh_buf_str(b, *s == '"' ? "\"" : "");
-        bh_text_add(b, one);
-    }
-    bh_buf_str(b, "\"");
+    if (t.cells.n)
+        bh_table_write(&t, cli, 2);
+    else
+        bh_buf_str(&cli->out, "  nothing was\n");
+    bh_table_fini(&t);
 }
 
-void bh_usage_csv(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_usage_by by)
+void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_bill_by by)
 {
-    struct sums s = {0};
-    sum_up(u, by, &s);
-    bh_buf_str(&cli->out, "from,to,tenant,mechanism,gpu_hours,gib_hours,leases,milli_ms,mib_ms\n");
-    for (size_t i = 0; i < s.n; i++) {
-        const struct bh_a_usage_row *r = &s.at[i];
-        bh_buf_printf(&cli->out, "%s,%s,", bh_say_time(a, u->from_ms), bh_say_time(a, u->to_ms));
-        csv_text(&cli->out, r->tenant);
-        bh_buf_str(&cli->out, ",");
-        csv_text(&cli->out, r->mechanism);
-        bh_buf_printf(&cli->out, ",%s,%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n",
-                      bh_say_fixed(a, r->milli_ms, MILLI_MS_PER_GPU_HOUR),
-                      bh_say_fixed(a, r->mib_ms, MIB_MS_PER_GIB_HOUR), r->leases, r->milli_ms, r->mib_ms);
+    struct bh_bill b;
+    bh_usage_bill(u, by, &b);
+    bh_buf_printf(&cli->out, "from %s to %s; what was granted, used or not\n", bh_say_time(a, u->from_ms),
+                  bh_say_time(a, u->to_ms));
+    write_bill(cli, a, &b);
+    write_stranded(cli, a, u);
+    bh_bill_fini(&b);
+}
+
+void bh_usage_hints(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u,
+                    const struct bh_a_quotas *q, const struct bh_a_leases *l)
+{
+    BH_VEC(struct bh_bill_quota) quotas = {0};
+    BH_VEC(struct bh_bill_lease) leases = {0};
+    bh_bill_sentences sentences = {0};
+    struct bh_bill b;
+    for (size_t i = 0; i < q->quotas.n; i++) {
+        const struct bh_a_quota *x = &q->quotas.at[i];
+        *bh_vec_push(&quotas) =
+            (struct bh_bill_quota){x->tenant, x->guaranteed_milli, x->used_milli, x->waiting_jobs};
     }
-    bh_vec_fini(&s);
+    for (size_t i = 0; i < l->leases.n; i++) {
+        const struct bh_a_lease *x = &l->leases.at[i];
+        *bh_vec_push(&leases) =
+            (struct bh_bill_lease){x->id, x->tenant, x->live ? x->live->compute_ppm : UINT64_MAX};
+    }
+    bh_usage_bill(u, BH_BILL_BY_TENANT, &b);
+    bh_bill_hints(&b, &(struct bh_bill_facts){quotas.at, quotas.n, leases.at, leases.n}, a, &sentences);
+    if (sentences.n)
+        bh_heading(cli, "Look at");
+    for (size_t i = 0; i < sentences.n; i++) {
+        bh_buf_str(&cli->out, "  ");
+        bh_text_wrap(&cli->out, sentences.at[i], 2, 4, cli->is_terminal ? cli->width : UINT16_MAX);
+    }
+    bh_bill_fini(&b);
+    bh_vec_fini(&quotas);
+    bh_vec_fini(&leases);
+    bh_vec_fini(&sentences);
+}
+
+void bh_usage_raw_head(struct bh_buf *out)
+{
+    bh_buf_str(out,
+               "seq,tenant,cost_center,user,job,lease,gpu,kind,key,mechanism,milli,mib,from_ms,to_ms,lost\n");
+}
+
+void bh_usage_raw(struct bh_buf *out, const struct bh_a_usage_records *r)
+{
+    for (size_t i = 0; i < r->records.n; i++) {
+        const struct bh_a_usage_record *u = &r->records.at[i];
+        const char *const names[] = {u->tenant, u->cost_center, u->user, u->job,      u->lease,
+                                     u->gpu,    u->kind,        u->key,  u->mechanism};
+        bh_buf_printf(out, "%" PRIu64, u->seq);
+        for (size_t k = 0; k < BH_COUNT_OF(names); k++) {
+            bh_buf_str(out, ",");
+            bh_csv_text(out, names[k]);
+        }
+        bh_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",", u->milli, u->mib, u->from_ms);
+        if (u->to_ms != BH_ANSWER_UNKNOWN)
+            bh_buf_printf(out, "%" PRIu64, u->to_ms);
+        bh_buf_str(out, u->lost ? ",1\n" : ",0\n");
+    }
 }
 
 /* ---- a policy ---- */

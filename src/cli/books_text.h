@@ -6,11 +6,15 @@
 #include "cli/answer.h"
 #include "cli/table.h"
 
-enum bh_usage_by { BH_USAGE_BY_TENANT, BH_USAGE_BY_MECHANISM, BH_USAGE_BY_BOTH };
-/* Rows of the same tenant, or mechanism, added up; in the order in which they first came. */
-void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_usage_by by);
-/* A line of names, then a line each; exact amounts in milli_ms and mib_ms. */
-void bh_usage_csv(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_usage_by by);
+/* The answer as lines of a bill; bh_bill_fini() when it was used. */
+void bh_usage_bill(const struct bh_a_usage *u, enum bh_bill_by by, struct bh_bill *ret);
+void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_bill_by by);
+/* What somebody should look at: reservations that idle, tenants that need more. Of an answer with rows of every tenant. */
+void bh_usage_hints(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u,
+                    const struct bh_a_quotas *q, const struct bh_a_leases *l);
+/* The intervals themselves, page after page. */
+void bh_usage_raw_head(struct bh_buf *out);
+void bh_usage_raw(struct bh_buf *out, const struct bh_a_usage_records *r);
 
 void bh_diff_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_diff *d, const char *file);
 void bh_tokens_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_tokens *t, uint64_t now_ms);

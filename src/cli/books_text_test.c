@@ -3,56 +3,85 @@
 
 #include "cli/answer_fixture.h"
 
-#define USAGE                                                                                                             \
-    "{\"from_ms\": 0, \"to_ms\": 86400000, \"usage\": [{\"tenant\": \"red\", \"mechanism\": \"mig\", \"milli_ms\": "      \
-    "3600000000, \"mib_ms\": 36864000000, \"leases\": 1}, {\"tenant\": \"red\", \"mechanism\": \"whole\", \"milli_ms\": " \
-    "1800000000, \"mib_ms\": 0, \"leases\": 2}, {\"tenant\": \"blue\", \"mechanism\": \"whole\", \"milli_ms\": 1, "       \
-    "\"mib_ms\": 1, \"leases\": 1}], \"others\": {\"milli_ms\": 3600000000, \"mib_ms\": 0, \"leases\": 1}}"
+#define CHARGE(tenant, cc, mechanism, amounts)                                              \
+    "{\"tenant\": \"" tenant "\", \"cost_center\": " cc ", \"user\": null, \"gpu\": null, " \
+    "\"mechanism\": \"" mechanism "\", \"first_ms\": 1000, \"lost_milli_ms\": 0, " amounts "}"
+#define ROW_1 \
+    CHARGE("red", "\"cc-1\"", "mig", "\"milli_ms\": 3600000000, \"mib_ms\": 36864000000, \"leases\": 1")
+#define ROW_2 CHARGE("red", "\"cc-1\"", "whole", "\"milli_ms\": 1800000000, \"mib_ms\": 0, \"leases\": 2")
+#define ROW_3 CHARGE("blue", "null", "whole", "\"milli_ms\": 1, \"mib_ms\": 1, \"leases\": 1")
+#define USAGE(prices, cards)                                                                   \
+    "{\"from_ms\": 0, \"to_ms\": 86400000, \"usage\": [" ROW_1 ", " ROW_2 ", " ROW_3           \
+    "], \"others\": {\"milli_ms\": 3600000000, \"mib_ms\": 0, \"lost_milli_ms\": 1800000000, " \
+    "\"leases\": 1}, \"prices\": " prices ", \"cards\": [" cards "]}"
 
 TEST(usage_by_tenant)
 {
     struct bh_a_usage u;
-    must_read(USAGE, &bh_a_usage_shape, &u);
+    must_read(USAGE("null", ""), &bh_a_usage_shape, &u);
     begin(true);
-    bh_usage_text(&cli, &arena, &u, BH_USAGE_BY_TENANT);
+    bh_usage_text(&cli, &arena, &u, BH_BILL_BY_TENANT);
     CHECK_STR(shown(), "from 1970-01-01 00:00:00Z to 1970-01-02 00:00:00Z; what was granted, used or not\n"
-                       "TENANT    MECHANISM  GPU HOURS  GiB HOURS  LEASES\n"
-                       "red       all        1.500      10.000     3\n"
-                       "blue      all        0.000      0.000      1\n"
-                       "others    all        1.000      0.000      1\n"
-                       "together  all        2.500      10.000     5\n");
+                       "TENANT    GPU HOURS  GiB HOURS  LOST   LEASES\n"
+                       "red       1.500      10.000     0.000  3\n"
+                       "blue      0.000      0.000      0.000  1\n"
+                       "others    1.000      0.000      0.500  1\n"
+                       "together  2.500      10.000     0.500  5\n");
 }
 
-TEST(usage_by_mechanism_and_as_csv)
+TEST(usage_with_prices_and_stranded_cards)
 {
     struct bh_a_usage u;
-    must_read(USAGE, &bh_a_usage_shape, &u);
-    begin(false);
-    bh_usage_csv(&cli, &arena, &u, BH_USAGE_BY_MECHANISM);
-    CHECK_STR(shown(),
-              "from,to,tenant,mechanism,gpu_hours,gib_hours,leases,milli_ms,mib_ms\n"
-              "1970-01-01 00:00:00Z,1970-01-02 00:00:00Z,all,mig,1.000,10.000,1,3600000000,36864000000\n"
-              "1970-01-01 00:00:00Z,1970-01-02 00:00:00Z,all,whole,0.500,0.000,3,1800000001,1\n"
-              "1970-01-01 00:00:00Z,1970-01-02 00:00:00Z,others,all,1.000,0.000,1,3600000000,0\n");
-    begin(false);
-    bh_usage_csv(&cli, &arena, &u, BH_USAGE_BY_BOTH);
-    CHECK(strstr(shown(), ",red,mig,1.000,10.000,1,3600000000,36864000000\n"));
-    /* A name that no policy has must not become a formula, or a field of its own. */
-    const struct bh_a_usage_row row = {.tenant = "=1+\"2\",\n", .mechanism = "-x"};
-    const struct bh_a_usage odd = {.usage = {&row, 1}};
-    begin(false);
-    bh_usage_csv(&cli, &arena, &odd, BH_USAGE_BY_BOTH);
-    CHECK(strstr(shown(), ",\"'=1+\"\"2\"\",\\x0a\",\"'-x\",0.000,"));
+    must_read(
+        USAGE(
+            "{\"currency\": \"EUR\", \"gpu_hour_micro\": 2000000, \"memory_gib_hour_micro\": 100000}",
+            "{\"gpu\": \"GPU-0\", \"index\": 0, \"memory_mib\": 81920, \"milli_ms\": 7, "
+            "\"stranded_milli_ms\": 1800000000, \"stranded_mib_ms\": 0}, {\"gpu\": \"GPU-1\", \"index\": 1, "
+            "\"memory_mib\": 81920, \"milli_ms\": 7, \"stranded_milli_ms\": 0, \"stranded_mib_ms\": 0}"),
+        &bh_a_usage_shape, &u);
+    begin(true);
+    bh_usage_text(&cli, &arena, &u, BH_BILL_BY_BOTH);
+    CHECK(strstr(shown(), "TENANT    MECHANISM  GPU HOURS  GiB HOURS  LOST   LEASES  EUR\n"
+                          "red       mig        1.000      10.000     0.000  1       3.000000\n"));
+    CHECK(strstr(shown(), "together  all        2.500      10.000     0.500  5       6.000000\n"));
+    CHECK(strstr(shown(), "0 GPU-0"));
+    CHECK(!strstr(shown(), "1 GPU-1"));
+    CHECK(strstr(shown(), "0.500"));
 }
 
-TEST(sums_do_not_run_over)
+TEST(hints_follow_what_is_known_now)
 {
-    const struct bh_a_usage_row rows[] = {{.tenant = "a", .mechanism = "x", .milli_ms = UINT64_MAX - 1},
-                                          {.tenant = "a", .mechanism = "y", .milli_ms = UINT64_MAX - 1}};
-    const struct bh_a_usage u = {.usage = {rows, 2}};
+    static const struct bh_a_quota quota = {
+        .tenant = "red", .guaranteed_milli = 1000, .used_milli = 1000, .waiting_jobs = 2};
+    static const struct bh_a_lease lease = {.id = "L1", .tenant = "red"};
+    struct bh_a_usage u;
+    must_read(USAGE("null", ""), &bh_a_usage_shape, &u);
     begin(false);
-    bh_usage_csv(&cli, &arena, &u, BH_USAGE_BY_TENANT);
-    CHECK(strstr(shown(), ",18446744073709551614,0\n"));
+    bh_usage_hints(&cli, &arena, &u, &(struct bh_a_quotas){.quotas = {&quota, 1}},
+                   &(struct bh_a_leases){.leases = {&lease, 1}});
+    CHECK(strstr(shown(), "red has 1 GPUs reserved and was given 0.062 of them"));
+    CHECK(strstr(shown(), "red needs more: 2 jobs"));
+    CHECK(strstr(shown(), "Of 1 of 1 active lease it is unknown"));
+    begin(false);
+    bh_usage_hints(&cli, &arena, &u, &(struct bh_a_quotas){0}, &(struct bh_a_leases){0});
+    CHECK_STR(shown(), "");
+}
+
+TEST(intervals_as_they_are)
+{
+    struct bh_a_usage_records r;
+    must_read(
+        "{\"records\": [{\"seq\": 3, \"tenant\": \"red\", \"cost_center\": null, \"user\": \"ada\", \"job\": \"J1\", "
+        "\"lease\": \"L2\", \"gpu\": \"GPU-0\", \"kind\": \"mig\", \"key\": \"mig:1g.10gb@0\", \"mechanism\": \"mig\", "
+        "\"milli\": 142, \"mib\": 9728, \"from_ms\": 5, \"to_ms\": null, \"lost\": true}], \"next\": null}",
+        &bh_a_usage_records_shape, &r);
+    begin(false);
+    bh_usage_raw_head(&cli.out);
+    bh_usage_raw(&cli.out, &r);
+    CHECK_STR(shown(),
+              "seq,tenant,cost_center,user,job,lease,gpu,kind,key,mechanism,milli,mib,from_ms,to_ms,lost\n"
+              "3,red,,ada,J1,L2,GPU-0,mig,mig:1g.10gb@0,mig,142,9728,5,,1\n");
+    CHECK_EQ(r.next, BH_ANSWER_UNKNOWN);
 }
 
 TEST(what_a_policy_changes_for_whom)

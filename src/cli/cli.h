@@ -78,7 +78,7 @@ extern const struct bh_cmd bh_cmd_lint, bh_cmd_plan, bh_cmd_explain, bh_cmd_init
     bh_cmd_adopt, bh_cmd_replay, bh_cmd_shares, bh_cmd_pause, bh_cmd_resume, bh_cmd_suspend, bh_cmd_why,
     bh_cmd_whatif, bh_cmd_audit, bh_cmd_tenants, bh_cmd_leases, bh_cmd_ps, bh_cmd_submit, bh_cmd_logs,
     bh_cmd_cancel, bh_cmd_quota, bh_cmd_cordon, bh_cmd_drain, bh_cmd_policy, bh_cmd_usage, bh_cmd_describe,
-    bh_cmd_backup, bh_cmd_token;
+    bh_cmd_backup, bh_cmd_token, bh_cmd_upgrade, bh_cmd_top;
 /* What `bulkhead` alone does; its options are also those that may stand before a verb. */
 extern const struct bh_cmd bh_cmd_status;
 

@@ -2,12 +2,13 @@
 /*
  * cmd_audit.c - the audit log, looked at offline: this command becomes bulkhead-audit, which has what it takes to read it.
  *
- * Here the words and options are checked; the command itself links neither SQLite nor GnuTLS.
+ * Here the words and options are checked; the command itself links neither SQLite nor GnuTLS. A new key is the daemon's to make.
  */
 #include "base/arena.h"
+#include "base/json.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "cli/remote.h"
 #include "launch/warden.h"
 
 #include <errno.h>
@@ -17,7 +18,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_KEY, OPT_CHECKPOINT, OPT_FROM, OPT_TENANT, OPT_EVENT, OPT_ACTOR, OPT_SINCE, OPT_OUTPUT, N_OPTS };
+enum {
+    OPT_KEY,
+    OPT_CHECKPOINT,
+    OPT_FROM,
+    OPT_TENANT,
+    OPT_EVENT,
+    OPT_ACTOR,
+    OPT_SINCE,
+    OPT_REASON,
+    OPT_OUTPUT,
+    N_OPTS
+};
 
 static const struct bh_opt opts[] = {
     [OPT_KEY] = {"key", 'k', BH_OPT_FILE, "FILE", NULL, "verify: the log's public key, from elsewhere"},
@@ -29,6 +41,7 @@ static const struct bh_opt opts[] = {
     [OPT_EVENT] = {"event", 'e', BH_OPT_TEXT, "PATTERN", NULL, "show: such as alloc.*"},
     [OPT_ACTOR] = {"actor", 'a', BH_OPT_TEXT, "WHO", NULL, "show: a pattern such as user:ada, or a user id"},
     [OPT_SINCE] = {"since", 's', BH_OPT_TEXT, "TIME", NULL, "show: an instant, or how long ago such as 2h"},
+    [OPT_REASON] = {"reason", 'r', BH_OPT_TEXT, "WHY", NULL, "rotate: for the log"},
     [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", bh_words_text_json,
                     "verify, show: text (default) or json"},
     {0},
@@ -44,6 +57,7 @@ static const struct {
     {"export", BIT(OPT_TENANT) | BIT(OPT_FROM)},
     {"checkpoint", 0},
     {"key", 0},
+    {"rotate", BIT(OPT_REASON)},
 };
 
 static int check_words(const struct bh_cli *cli, struct bh_err *err)
@@ -52,7 +66,8 @@ static int check_words(const struct bh_cli *cli, struct bh_err *err)
     while (i < BH_COUNT_OF(words) && !bh_str_eq(words[i].word, cli->operands[0]))
         i++;
     if (i == BH_COUNT_OF(words))
-        return bh_fail(err, BH_USAGE, "audit needs verify, show, export, checkpoint or key, not '%.40s'",
+        return bh_fail(err, BH_USAGE,
+                       "audit needs verify, show, export, checkpoint, key or rotate, not '%.40s'",
                        cli->operands[0]);
     for (size_t o = 0; o < N_OPTS; o++)
         if (cli->value[o] && !(words[i].takes & BIT(o)))
@@ -102,9 +117,45 @@ static int become(struct bh_cli *cli, struct bh_err *err)
     return rc;
 }
 
+/* The daemon has the key: the new one is named by a record that the old one signs. */
+static int rotate(struct bh_cli *cli, struct bh_err *err)
+{
+    BH_AUTO(bh_remote_fini) struct bh_remote r;
+    struct bh_a_made made;
+    struct bh_json j;
+    struct bh_buf body;
+    int rc = check_words(cli, err);
+    if (rc == BH_OK && cli->n_operands > 1)
+        rc = bh_fail(err, BH_USAGE, "audit rotate is for the log of the daemon that runs here");
+    if (rc == BH_OK)
+        rc = bh_remote_init(&r, err);
+    else
+        r = (struct bh_remote){.client = {.fd = -1}};
+    bh_buf_init(&body, 4096);
+    bh_json_init(&j, &body);
+    bh_json_open_flat(&j, '{');
+    if (cli->value[OPT_REASON])
+        bh_json_key_str(&j, "reason", cli->value[OPT_REASON]);
+    bh_json_close(&j, '}');
+    if (rc == BH_OK)
+        rc = bh_remote_ask(&r, "POST", "/v1/audit/rotate", bh_buf_text(&body), err);
+    bh_buf_fini(&body);
+    if (rc == BH_OK)
+        rc = bh_remote_read(&r, &bh_a_made_shape, &made, err);
+    if (rc < 0)
+        return rc;
+    bh_buf_str(&cli->out, "the log is signed with key ");
+    bh_text_add(&cli->out, made.id);
+    bh_buf_str(&cli->out, " from now on\n");
+    bh_cli_next(cli, "bulkhead audit key > log.pub");
+    return BH_OK;
+}
+
 static int run(struct bh_cli *cli)
 {
     struct bh_err err;
+    if (bh_str_eq(cli->operands[0], "rotate"))
+        return rotate(cli, &err) < 0 ? bh_cli_fail(cli, &err) : BH_EXIT_OK;
     (void)become(cli, &err); /* comes back only when it failed */
     return bh_cli_fail(cli, &err);
 }
@@ -112,7 +163,7 @@ static int run(struct bh_cli *cli)
 const struct bh_cmd bh_cmd_audit = {
     .name = "audit",
     .summary = "verify, show or export the audit log, also without its daemon",
-    .operands = "verify|show|export|checkpoint|key [FILE]",
+    .operands = "verify|show|export|checkpoint|key|rotate [FILE]",
     .operand_kind = BH_OPERAND_FILE,
     .min_operands = 1,
     .max_operands = 2,
@@ -121,9 +172,11 @@ const struct bh_cmd bh_cmd_audit = {
                 "bulkhead audit checkpoint > checkpoint.txt     keep it somewhere else\n"
                 "bulkhead audit verify --checkpoint checkpoint.txt\n"
                 "bulkhead audit show --tenant red --since 2h\n"
-                "bulkhead audit export --tenant red > red.jsonl\n",
+                "bulkhead audit export --tenant red > red.jsonl\n"
+                "bulkhead audit rotate --reason 'an operator left'\n",
     .text = "FILE is a database of bulkheadd or an export; without one, this node's database. Only read,\n"
-            "also while the daemon runs. verify ends with 1 when something is wrong, and names the record.\n",
+            "also while the daemon runs. verify ends with 1 when something is wrong, and names the record.\n"
+            "rotate has the daemon sign with a new key, vouched for by the one before; needs an operator.\n",
     .opts = opts,
     .run = run,
 };

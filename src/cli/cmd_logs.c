@@ -58,7 +58,8 @@ const struct bh_cmd bh_cmd_logs = {
                 "bulkhead logs --err J17   its standard error\n",
     .text =
         "The bytes are shown as the job wrote them. A job that had to go and came back has a log for each\n"
-        "attempt; the newest is shown.\n",
+        "attempt; the newest is shown. Of each stream the last 32 MiB at least are kept; where something is\n"
+        "missing, a line on standard error says how much.\n",
     .opts = opts,
     .run = run,
 };

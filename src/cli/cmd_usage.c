@@ -7,19 +7,23 @@
 #include "cli/remote.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-enum { OPT_BY, OPT_TENANT, OPT_FROM, OPT_TO, OPT_OUTPUT };
+enum { OPT_BY, OPT_TENANT, OPT_FROM, OPT_TO, OPT_RAW, OPT_OUTPUT };
 
-static const char *const bys[] = {"tenant", "mechanism", "both", NULL};
-static const char *const formats[] = {"text", "json", "csv", NULL};
+static const char *const formats[] = {"text", "json", "csv", "focus", NULL};
 
 static const struct bh_opt opts[] = {
-    [OPT_BY] = {"by", 0, BH_OPT_WORD, "WHAT", bys, "a line for each tenant (default), mechanism, or both"},
+    [OPT_BY] =
+        {"by", 0, BH_OPT_WORD, "WHAT", bh_bill_bys,
+         "a line for each tenant (default), cost-center, gpu, user, mechanism, or both: tenant and mechanism"},
     [OPT_TENANT] = {"tenant", 't', BH_OPT_TEXT, "TENANT", NULL, "only of this tenant"},
     [OPT_FROM] = {"from", 0, BH_OPT_TEXT, "TIME", NULL,
                   "an instant such as 2026-12-01, or how long ago such as 7d (default: 30d)"},
     [OPT_TO] = {"to", 0, BH_OPT_TEXT, "TIME", NULL, "not included (default: now)"},
-    [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", formats, "text (default), json or csv"},
+    [OPT_RAW] = {"raw", 0, BH_OPT_FLAG, NULL, NULL, "the intervals of which all this is the sum, as csv"},
+    [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", formats,
+                    "text (default), json, csv, or focus: the columns of the FinOps specification"},
     {0},
 };
 
@@ -39,60 +43,130 @@ static int read_time(const char *option, const char *word, uint64_t now_ms, uint
     return BH_OK;
 }
 
-static int read_words(const struct bh_cli *cli, struct bh_buf *path, struct bh_err *err)
+/* A FOCUS file is of one month: this one, where nothing else is said. */
+static uint64_t default_from(const struct bh_cli *cli, uint64_t now_ms)
+{
+    const uint64_t day_ms = UINT64_C(86400000);
+    struct bh_unit_text t;
+    int32_t day = 0;
+    if (bh_cli_wants(cli, OPT_OUTPUT, "focus")) {
+        (void)bh_date_format((int32_t)(now_ms / day_ms), &t);
+        memcpy(t.s + 8, "01", 2);
+        if (bh_date_parse(t.s, &day, NULL) == BH_OK)
+            return (uint64_t)day * day_ms;
+    }
+    return now_ms > 30 * day_ms ? now_ms - 30 * day_ms : 0;
+}
+
+/* What follows the `?` of a question. */
+static int read_words(const struct bh_cli *cli, struct bh_buf *query, struct bh_err *err)
 {
     const uint64_t now_ms = bh_now_ms();
-    const char *from = cli->value[OPT_FROM] ? cli->value[OPT_FROM] : "30d";
-    uint64_t from_ms = 0, to_ms = now_ms;
-    int rc = read_time("from", from, now_ms, &from_ms, err);
+    uint64_t from_ms = default_from(cli, now_ms), to_ms = now_ms;
+    int rc = cli->value[OPT_FROM] ? read_time("from", cli->value[OPT_FROM], now_ms, &from_ms, err) : BH_OK;
     if (rc == BH_OK && cli->value[OPT_TO])
         rc = read_time("to", cli->value[OPT_TO], now_ms, &to_ms, err);
+    if (rc == BH_OK && cli->value[OPT_RAW] && (cli->value[OPT_BY] || cli->value[OPT_OUTPUT]))
+        rc = bh_fail(err, BH_USAGE, "--raw shows every interval as csv: it goes with neither --by nor -o");
     if (rc < 0)
         return rc;
-    bh_buf_printf(path, "/v1/usage?from_ms=%" PRIu64 "&to_ms=%" PRIu64, from_ms, to_ms);
+    bh_buf_printf(query, "from_ms=%" PRIu64 "&to_ms=%" PRIu64, from_ms, to_ms);
     if (cli->value[OPT_TENANT]) {
-        bh_buf_str(path, "&tenant=");
-        bh_remote_quote(path, cli->value[OPT_TENANT]);
+        bh_buf_str(query, "&tenant=");
+        bh_remote_quote(query, cli->value[OPT_TENANT]);
     }
     return BH_OK;
 }
 
-static enum bh_usage_by by_of(const char *word)
+static enum bh_bill_by by_of(const struct bh_cli *cli)
 {
+    const char *word = cli->value[OPT_BY];
+    /* A row of a FOCUS file is of one resource. */
+    if (!word)
+        return bh_cli_wants(cli, OPT_OUTPUT, "focus") ? BH_BILL_BY_GPU : BH_BILL_BY_TENANT;
     size_t i = 0;
-    while (word && bys[i] && !bh_str_eq(bys[i], word))
+    while (bh_bill_bys[i] && !bh_str_eq(bh_bill_bys[i], word))
         i++;
-    return (enum bh_usage_by)i;
+    return (enum bh_bill_by)i;
 }
 
-static int show(struct bh_cli *cli, struct bh_remote *r, const char *path, struct bh_err *err)
+static int raw(struct bh_cli *cli, struct bh_remote *r, const char *query, struct bh_err *err)
 {
-    const enum bh_usage_by by = by_of(cli->value[OPT_BY]);
+    struct bh_a_usage_records page = {.next = 0};
+    bh_usage_raw_head(&cli->out);
+    while (page.next != BH_ANSWER_UNKNOWN) {
+        const char *path =
+            bh_arena_printf(&r->arena, "/v1/usage/records?%s&limit=1000&after=%" PRIu64, query, page.next);
+        const int rc = bh_remote_get(r, path, &bh_a_usage_records_shape, &page, err);
+        if (rc < 0)
+            return rc;
+        bh_usage_raw(&cli->out, &page);
+    }
+    return BH_OK;
+}
+
+/* What is so now, beside what was: where it cannot be had, nothing is said of it. */
+static void hints(struct bh_cli *cli, struct bh_remote *r, const struct bh_a_usage *u)
+{
+    struct bh_a_quotas quotas = {0};
+    struct bh_a_leases leases = {0};
+    struct bh_err err;
+    if (bh_remote_get(r, "/v1/quota", &bh_a_quotas_shape, &quotas, &err) == BH_OK &&
+        bh_remote_get(r, "/v1/leases?state=active&limit=1000", &bh_a_leases_shape, &leases, &err) == BH_OK)
+        bh_usage_hints(cli, &r->arena, u, &quotas, &leases);
+}
+
+static int focus(struct bh_cli *cli, struct bh_remote *r, const struct bh_a_usage *u, struct bh_err *err)
+{
+    struct bh_a_status status;
+    /* One resource, one tenant, one mechanism for each row, whatever else it is told apart by. */
+    struct bh_bill b = {.by = by_of(cli), .from_ms = u->from_ms, .to_ms = u->to_ms, .prices = u->prices};
+    int rc = bh_remote_get(r, "/v1/status", &bh_a_status_shape, &status, err);
+    for (size_t i = 0; i < u->usage.n; i++)
+        *bh_vec_push(&b.lines) = u->usage.at[i];
+    if (rc == BH_OK)
+        rc = bh_bill_focus(&b, status.node, &r->arena, &cli->out, err);
+    bh_bill_fini(&b);
+    return rc;
+}
+
+static int show(struct bh_cli *cli, struct bh_remote *r, const char *query, struct bh_err *err)
+{
+    const enum bh_bill_by by = by_of(cli);
     struct bh_a_usage u;
-    const int rc = bh_remote_get(r, path, &bh_a_usage_shape, &u, err);
+    const int rc = bh_remote_get(r, bh_arena_printf(&r->arena, "/v1/usage?%s&by=%s", query, bh_bill_asks(by)),
+                                 &bh_a_usage_shape, &u, err);
     if (rc < 0)
         return rc;
-    if (bh_cli_wants(cli, OPT_OUTPUT, "json"))
+    if (bh_cli_wants(cli, OPT_OUTPUT, "json")) {
         bh_buf_add(&cli->out, bh_buf_text(&r->reply.body), r->reply.body.n);
-    else if (bh_cli_wants(cli, OPT_OUTPUT, "csv"))
-        bh_usage_csv(cli, &r->arena, &u, by);
-    else
+    } else if (bh_cli_wants(cli, OPT_OUTPUT, "csv")) {
+        struct bh_bill b;
+        bh_usage_bill(&u, by, &b);
+        bh_bill_csv(&b, &r->arena, &cli->out);
+        bh_bill_fini(&b);
+    } else if (bh_cli_wants(cli, OPT_OUTPUT, "focus")) {
+        return focus(cli, r, &u, err);
+    } else {
         bh_usage_text(cli, &r->arena, &u, by);
+        hints(cli, r, &u);
+    }
     return BH_OK;
 }
 
 static int run(struct bh_cli *cli)
 {
     BH_AUTO(bh_remote_fini) struct bh_remote r;
-    struct bh_buf path;
+    struct bh_buf query;
     struct bh_err err;
-    bh_buf_init(&path, 1024);
+    bh_buf_init(&query, 1024);
     int rc = bh_remote_init(&r, &err);
     if (rc == BH_OK)
-        rc = read_words(cli, &path, &err);
+        rc = read_words(cli, &query, &err);
     if (rc == BH_OK)
-        rc = show(cli, &r, bh_buf_text(&path), &err);
-    bh_buf_fini(&path);
+        rc = cli->value[OPT_RAW] ? raw(cli, &r, bh_buf_text(&query), &err)
+                                 : show(cli, &r, bh_buf_text(&query), &err);
+    bh_buf_fini(&query);
     return rc < 0 ? bh_cli_fail(cli, &err) : BH_EXIT_OK;
 }
 
@@ -102,11 +176,13 @@ const struct bh_cmd bh_cmd_usage = {
     .operands = "",
     .examples = "bulkhead usage                                        the last 30 days, by tenant\n"
                 "bulkhead usage --from 2026-11-01 --to 2026-12-01      a month\n"
-                "bulkhead usage --by both -o csv > usage.csv           for a spreadsheet\n",
+                "bulkhead usage --by cost-center -o csv > usage.csv    for a spreadsheet\n"
+                "bulkhead usage --from 2026-11-01 --to 2026-12-01 -o focus > focus.csv\n",
     .text =
         "What was granted counts, whether it was used or not: GPU HOURS are hours of a whole GPU, a half of\n"
-        "one for two hours is one of them; GiB HOURS are of its memory. Times are UTC. The sum over tenants\n"
-        "is what was granted, exactly; csv and json have it in thousandths of a GPU times milliseconds.\n",
+        "one for two hours is one of them; GiB HOURS are of its memory. LOST are GPU hours of attempts that\n"
+        "were ended to make room. Times are UTC. The sum over tenants is what was granted, exactly; csv and\n"
+        "json have it in thousandths of a GPU times milliseconds, and --raw shows what it is the sum of.\n",
     .opts = opts,
     .run = run,
 };

@@ -257,6 +257,10 @@ static void gpu_facts(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_
             bh_arena_printf(a, "%s%s%s", g->state, g->reason ? ": " : "", g->reason ? g->reason : ""));
     bh_fact(cli, "health", g->health);
     bh_fact(cli, "layout", g->layout);
+    if (g->vbios || g->gsp || g->inforom)
+        bh_fact(cli, "firmware",
+                bh_arena_printf(a, "VBIOS %s, GSP %s, InfoROM %s", g->vbios ? g->vbios : "unknown",
+                                g->gsp ? g->gsp : "unknown", g->inforom ? g->inforom : "unknown"));
     bh_fact(cli, "memory",
             g->used_mib == BH_ANSWER_UNKNOWN
                 ? bh_say_memory(a, g->memory_mib)

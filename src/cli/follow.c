@@ -61,6 +61,10 @@ int bh_follow_piece(struct bh_follow *f, int stream, unsigned wait_ms, size_t *r
     f->offset[stream] = reply->next_offset;
     f->ended[stream] = reply->ended;
     *ret_n = reply->body.n;
+    if (reply->dropped)
+        (void)fprintf(stderr,
+                      "bulkhead: %" PRIu64 " bytes of %s are missing here: it wrote more than is kept\n",
+                      reply->dropped, f->job);
     return pass_on(f->fd[stream], bh_buf_text(&reply->body), reply->body.n, err);
 }
 

@@ -18,6 +18,7 @@ const struct bh_cmd *const bh_cmds[] = {
     &bh_cmd_init,
     &bh_cmd_policy,
     /* who has what */
+    &bh_cmd_top,
     &bh_cmd_tenants,
     &bh_cmd_quota,
     &bh_cmd_usage,
@@ -42,6 +43,7 @@ const struct bh_cmd *const bh_cmds[] = {
     &bh_cmd_fleet,
     &bh_cmd_cordon,
     &bh_cmd_drain,
+    &bh_cmd_upgrade,
     &bh_cmd_token,
     &bh_cmd_audit,
     &bh_cmd_backup,

@@ -295,6 +295,7 @@ int bh_client_ask(struct bh_client *c, const struct bh_client_ask *ask, struct b
     ret->status = h.status;
     ret->next_offset = h.next_offset;
     ret->ended = h.ended;
+    ret->dropped = h.dropped;
     memcpy(ret->type, h.type, sizeof(ret->type));
     return h.status >= 200 && h.status < 300 ? 0 : stated(&h, &ret->body, err);
 }

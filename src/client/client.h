@@ -37,6 +37,7 @@ struct bh_client_reply {
     char type[64];        /* content type, "" where none */
     uint64_t next_offset; /* of logs: Bulkhead-Next-Offset; UINT64_MAX: not said */
     bool ended;           /* of logs: nothing more will come */
+    uint64_t dropped;     /* of logs: bytes before these that are no longer there */
 };
 void bh_client_reply_init(struct bh_client_reply *r);
 void bh_client_reply_fini(struct bh_client_reply *r);

@@ -36,6 +36,7 @@ struct bh_http {
     char type[64];
     uint64_t next_offset; /* UINT64_MAX: not said */
     bool ended;
+    uint64_t dropped;
     size_t n_line;
     char line[BH_HTTP_LINE_MAX];
 };

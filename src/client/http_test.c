@@ -86,14 +86,16 @@ TEST(bodies)
 TEST(headers)
 {
     struct bh_http h;
-    CHECK_STR(read_all("HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: Close\r\n"
-                       "Bulkhead-Next-Offset: 17\r\nBulkhead-Ended: true\r\nContent-Length: 0\r\n\r\n",
-                       5, &h),
-              "");
-    CHECK(h.status == 404 && h.close && h.next_offset == 17 && h.ended);
+    CHECK_STR(
+        read_all(
+            "HTTP/1.1 404 Not Found\r\nContent-Type: application/json\r\nConnection: Close\r\n"
+            "Bulkhead-Next-Offset: 17\r\nBulkhead-Dropped: 9\r\nBulkhead-Ended: true\r\nContent-Length: 0\r\n\r\n",
+            5, &h),
+        "");
+    CHECK(h.status == 404 && h.close && h.next_offset == 17 && h.dropped == 9 && h.ended);
     CHECK_STR(h.type, "application/json");
     CHECK_STR(read_all(OK "Content-Length: 0\r\n\r\n", 5, &h), "");
-    CHECK(!h.close && h.next_offset == UINT64_MAX && !h.ended);
+    CHECK(!h.close && h.next_offset == UINT64_MAX && !h.dropped && !h.ended);
 }
 
 TEST(heads_have_an_end)

@@ -258,6 +258,13 @@ static const struct bh_field storage_fields[] = {
 };
 BH_TABLE(storage_table, storage_fields);
 
+/* Shorter would move memory to and fro; longer than a month is never. */
+static const struct bh_field idle_fields[] = {
+    {BH_FIELD("sleepAfter", DURATION, struct bh_tenant, idle.sleep_after_ms), .min = 1000,
+     .max = UINT64_C(31) * 86400 * 1000},
+};
+BH_TABLE(idle_table, idle_fields);
+
 static const struct bh_field tenant_fields[] = {
     {BH_FIELD("name", NAME, struct bh_tenant, name), .required = true},
     {BH_FIELD("trust", WORD, struct bh_tenant, trust), .of.words = &bh_words_trust},
@@ -275,6 +282,7 @@ static const struct bh_field tenant_fields[] = {
     {BH_FIELD_MAP("priority", &priority_table), BH_POS(struct bh_tenant, priority.pos)},
     {BH_FIELD_MAP("network", &network_table), BH_POS(struct bh_tenant, network.pos)},
     {BH_FIELD_MAP("storage", &storage_table), BH_POS(struct bh_tenant, storage.pos)},
+    {BH_FIELD_MAP("idle", &idle_table), BH_POS(struct bh_tenant, idle.pos)},
     {BH_FIELD("images", TEXTS, struct bh_tenant, images)},
 };
 BH_TABLE(tenant_table, tenant_fields);
@@ -550,6 +558,7 @@ BH_TABLE(price_table, price_fields);
 static const struct bh_field audit_fields[] = {
     {BH_FIELD("enabled", BOOL, struct bh_policy, audit.enabled)},
     {BH_FIELD("retention", DURATION, struct bh_policy, audit.retention_ms)},
+    {BH_FIELD("history", DURATION, struct bh_policy, audit.history_ms)},
     {BH_FIELD("exclude", TEXTS, struct bh_policy, audit.exclude)},
 };
 BH_TABLE(audit_table, audit_fields);

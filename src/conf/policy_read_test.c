@@ -209,7 +209,7 @@ TEST(defaults_and_short_forms)
     CHECK_EQ(t->slo.kind, BH_SLO_NONE);
     CHECK_EQ(t->slo.pos.line, 0);
     CHECK_EQ(t->priority.ceiling, BH_PRIORITY_NORMAL);
-    CHECK(t->site == NULL && t->cost_center == NULL);
+    CHECK(t->site == NULL && t->cost_center == NULL && t->idle.sleep_after_ms == 0);
     CHECK(t->quota.has_model && !t->quota.has_gpus && !t->quota.has_max);
     CHECK_EQ(t->quota.weight, 100);
     CHECK_STR(t->drivers.at[0].s, "580");
@@ -509,6 +509,17 @@ TEST(memory_goes_back)
 {
     bh_read_fixture_fini(&f);
     CHECK(f.policy.arena.head == NULL);
+}
+
+TEST(when_the_idle_sleep)
+{
+    CHECK_STR(said("bulkhead: 1\ntenants:\n  - {name: a, quota: {model: hard}, idle: {sleepAfter: 30m}}\n"),
+              "");
+    CHECK_EQ(f.policy.tenants.at[0].idle.sleep_after_ms, 1800000);
+    CHECK_EQ(f.policy.tenants.at[0].idle.pos.line, 3);
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, idle: {sleepAfter: 10ms}}\n"));
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, idle: {sleepAfter: 400d}}\n"));
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, idle: {sleep: 1h}}\n"));
 }
 
 TEST_MAIN

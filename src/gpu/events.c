@@ -26,26 +26,27 @@ struct bh_gpu_events {
 /* The driver's bits, what they are, and what an operator is told. */
 static const struct {
     uint64_t type;
-    uint8_t kind;
+    uint8_t kind, reach;
     const char *words;
 } types[] = {
-    {NVML_EVENT_XID, BH_GPU_EVENT_XID, NULL},
-    {NVML_EVENT_ECC_DOUBLE, BH_GPU_EVENT_ECC,
+    {NVML_EVENT_XID, BH_GPU_EVENT_XID, BH_REACH_CARD, NULL}, /* that of a common one is its own */
+    {NVML_EVENT_ECC_DOUBLE, BH_GPU_EVENT_ECC, BH_REACH_ALL,
      "memory error that ECC could not correct: the hardware's fault; drain the GPU and reset it"},
-    {NVML_EVENT_ECC_STORM, BH_GPU_EVENT_ECC,
+    {NVML_EVENT_ECC_STORM, BH_GPU_EVENT_ECC, BH_REACH_NOTE,
      "a storm of memory errors that ECC corrected: the hardware's fault; watch it"},
-    {NVML_EVENT_DRAM_RETIRED, BH_GPU_EVENT_MEMORY,
+    {NVML_EVENT_DRAM_RETIRED, BH_GPU_EVENT_MEMORY, BH_REACH_CARD,
      "a piece of memory was retired: the hardware's fault; drain the GPU and reset it"},
-    {NVML_EVENT_DRAM_FAILED, BH_GPU_EVENT_MEMORY,
+    {NVML_EVENT_DRAM_FAILED, BH_GPU_EVENT_MEMORY, BH_REACH_CARD,
      "retiring a piece of memory failed: the hardware's fault; drain the GPU and replace the card"},
-    {NVML_EVENT_POISON, BH_GPU_EVENT_MEMORY,
+    {NVML_EVENT_POISON, BH_GPU_EVENT_MEMORY, BH_REACH_HIT,
      "poisoned memory was met by one process: the hardware's fault; restart the tenant's work"},
-    {NVML_EVENT_POISON_FATAL, BH_GPU_EVENT_MEMORY,
+    {NVML_EVENT_POISON_FATAL, BH_GPU_EVENT_MEMORY, BH_REACH_ALL,
      "poisoned memory was met and not contained: the hardware's fault; drain the GPU and reset it"},
-    {NVML_EVENT_UNAVAILABLE, BH_GPU_EVENT_RECOVER,
+    {NVML_EVENT_UNAVAILABLE, BH_GPU_EVENT_RECOVER, BH_REACH_ALL,
      "the GPU is not available; drain it and look at the kernel's log"},
-    {NVML_EVENT_RECOVERY, BH_GPU_EVENT_RECOVER, "the driver asks for a recovery action; drain the GPU"},
-    {NVML_EVENT_MIG_CHANGE, BH_GPU_EVENT_MIG, "the MIG layout was changed; read it again"},
+    {NVML_EVENT_RECOVERY, BH_GPU_EVENT_RECOVER, BH_REACH_CARD,
+     "the driver asks for a recovery action; drain the GPU"},
+    {NVML_EVENT_MIG_CHANGE, BH_GPU_EVENT_MIG, BH_REACH_NOTE, "the MIG layout was changed; read it again"},
 };
 
 static uint64_t all_types(void)
@@ -183,6 +184,7 @@ static void translate(const struct bh_gpu_events *e, const struct nvml_event_dat
     const char *words = NULL;
     *ret = (struct bh_gpu_event){.gpu = BH_NO_ID,
                                  .kind = BH_GPU_EVENT_OTHER,
+                                 .reach = BH_REACH_NOTE,
                                  .type = d->type,
                                  .data = d->data,
                                  .gi = d->gi,
@@ -195,10 +197,13 @@ static void translate(const struct bh_gpu_events *e, const struct nvml_event_dat
     for (size_t i = 0; i < BH_COUNT_OF(types); i++)
         if (types[i].type == d->type) {
             ret->kind = types[i].kind;
+            ret->reach = types[i].reach;
             words = types[i].words;
         }
     if (ret->kind == BH_GPU_EVENT_XID)
         ret->xid = bh_xid_find(d->data);
+    if (ret->xid)
+        ret->reach = ret->xid->reach;
     say(ret, words);
 }
 
@@ -220,8 +225,11 @@ int bh_gpu_events_wait(struct bh_gpu_events *e, uint32_t timeout_ms, struct bh_g
     case NVML_TIMEOUT:
         return 0;
     case NVML_GPU_IS_LOST:
-        *ret =
-            (struct bh_gpu_event){.gpu = BH_NO_ID, .kind = BH_GPU_EVENT_LOST, .gi = BH_NO_ID, .ci = BH_NO_ID};
+        *ret = (struct bh_gpu_event){.gpu = BH_NO_ID,
+                                     .kind = BH_GPU_EVENT_LOST,
+                                     .reach = BH_REACH_NOTE,
+                                     .gi = BH_NO_ID,
+                                     .ci = BH_NO_ID};
         (void)snprintf(ret->text, sizeof(ret->text), "a GPU fell off the bus; read them all to see which");
         return 1;
     default:

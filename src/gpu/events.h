@@ -25,6 +25,7 @@ struct bh_gpu_event {
     uint32_t gpu;             /* its index; BH_NO_ID: not said */
     char uuid[96];            /* "" when gpu is BH_NO_ID */
     uint8_t kind;             /* enum bh_gpu_event_kind */
+    uint8_t reach;            /* enum bh_reach; of a LOST one NOTE: which it was shows in the next look */
     uint64_t type, data;      /* the driver's own bit and datum */
     uint32_t gi, ci;          /* BH_NO_ID: of the whole GPU */
     const struct bh_xid *xid; /* NULL: no Xid, or not a common one */

@@ -15,21 +15,21 @@ TEST(events_become_sentences)
 {
     static const struct {
         uint32_t gpu, gi;
-        uint8_t kind;
+        uint8_t kind, reach;
         const char *text;
     } want[] = {
-        {3, BH_NO_ID, BH_GPU_EVENT_XID,
+        {3, BH_NO_ID, BH_GPU_EVENT_XID, BH_REACH_ALL,
          "GPU 3: Xid 79: the GPU fell off the bus; when it comes back so, replace it: the hardware's fault; drain and "
          "reboot the node"},
-        {0, 7, BH_GPU_EVENT_XID,
+        {0, 7, BH_GPU_EVENT_XID, BH_REACH_LEASE,
          "GPU 0, instance 7.0: Xid 13: a kernel did something it may not, such as an access out of bounds: the "
          "application's fault; restart the tenant's work"},
-        {1, 7, BH_GPU_EVENT_XID,
+        {1, 7, BH_GPU_EVENT_XID, BH_REACH_CARD,
          "GPU 1, instance 7: Xid 9999: not a common one; look it up before the GPU is given on"},
-        {4, BH_NO_ID, BH_GPU_EVENT_ECC,
+        {4, BH_NO_ID, BH_GPU_EVENT_ECC, BH_REACH_ALL,
          "GPU 4: memory error that ECC could not correct: the hardware's fault; drain the GPU and reset it"},
-        {0, BH_NO_ID, BH_GPU_EVENT_OTHER, "GPU 0: event 0x10 of the driver, datum 5"},
-        {BH_NO_ID, BH_NO_ID, BH_GPU_EVENT_XID,
+        {0, BH_NO_ID, BH_GPU_EVENT_OTHER, BH_REACH_NOTE, "GPU 0: event 0x10 of the driver, datum 5"},
+        {BH_NO_ID, BH_NO_ID, BH_GPU_EVENT_XID, BH_REACH_LEASE,
          "a GPU that is not known here: Xid 31: a kernel touched an address that is not mapped: the application's "
          "fault; restart the tenant's work"},
     };
@@ -41,7 +41,8 @@ TEST(events_become_sentences)
     CHECK_EQ(rc, BH_OK);
     for (size_t i = 0; i < BH_COUNT_OF(want); i++) {
         CHECK_EQ(bh_gpu_events_wait(e, 0, &ev, &err), 1);
-        CHECK(ev.gpu == want[i].gpu && ev.gi == want[i].gi && ev.kind == want[i].kind);
+        CHECK(ev.gpu == want[i].gpu && ev.gi == want[i].gi && ev.kind == want[i].kind &&
+              ev.reach == want[i].reach);
         CHECK_STR(ev.text, want[i].text);
     }
     CHECK_STR(ev.uuid, "");

@@ -85,6 +85,19 @@ const char *bh_gpu_trouble(struct bh_arena *a, const struct bh_gpu_device *d)
     return NULL;
 }
 
+/* Errors that were met while nobody listened hit somebody who may be gone: the card is kept from the next one. */
+enum bh_reach bh_gpu_reach(const struct bh_gpu_device *d)
+{
+    if (!d->alive)
+        return BH_REACH_ALL;
+    if (is_set(d->remap_failed) || is_set(d->remap_pending) || is_set(d->ecc_uncorrected_now))
+        return BH_REACH_CARD;
+    struct bh_arena a = {0};
+    const bool any = bh_gpu_trouble(&a, d) != NULL;
+    bh_arena_fini(&a);
+    return any ? BH_REACH_NOTE : BH_REACH_NONE;
+}
+
 const char *bh_gpu_isolation_word(const struct bh_gpu_device *d)
 {
     static const char *const words[] = {[BH_ISOLATION_OFF] = "off",

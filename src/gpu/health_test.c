@@ -56,4 +56,16 @@ TEST(the_worst_trouble_is_said)
     bh_arena_fini(&a);
 }
 
+TEST(how_far_it_goes)
+{
+    const struct bh_reading none = {0, "not supported by this GPU"}, one = {1, NULL};
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true}), BH_REACH_NONE);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true, .remap_pending = none}), BH_REACH_NONE);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true, .throttle = {0x20, NULL}}), BH_REACH_NOTE);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true, .remap_pending = one}), BH_REACH_CARD);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true, .remap_failed = one}), BH_REACH_CARD);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.alive = true, .ecc_uncorrected_now = one}), BH_REACH_CARD);
+    CHECK_EQ(bh_gpu_reach(&(struct bh_gpu_device){.trouble = "lost"}), BH_REACH_ALL);
+}
+
 TEST_MAIN

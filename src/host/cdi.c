@@ -101,6 +101,10 @@ static void write_hook(struct bh_json *j, const struct bh_cdi *c, const char *pr
     bh_json_open_flat(j, '[');
     for (size_t i = 0; i < BH_COUNT_OF(args); i++)
         bh_json_str(j, args[i]);
+    if (c->cgroup) {
+        bh_json_str(j, "--cgroup");
+        bh_json_str(j, c->cgroup);
+    }
     bh_json_close(j, ']');
     bh_json_key_u64(j, "timeout", 30);
     bh_json_close(j, '}');

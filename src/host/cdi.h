@@ -24,6 +24,7 @@ struct bh_cdi {
     const struct bh_gear *gear;
     const char *hook;       /* the program bulkhead-oci, absolute */
     const char *listener;   /* where the profile's listener goes */
+    const char *cgroup;     /* that its container is put into; NULL: its engine's holds it */
     unsigned profile_flags; /* enum bh_filter_flags */
 };
 

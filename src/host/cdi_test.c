@@ -34,6 +34,9 @@ TEST(a_specification)
     CHECK(says(&c, "\"A=b\"") && says(&c, "\"BULKHEAD_LEASE=L17\"") && says(&c, "\"containerPath\": \"/a\""));
     CHECK(says(&c, "\"hookName\": \"createRuntime\"") &&
           says(&c, "[\"bulkhead-oci\", \"hook\", \"--lease\", \"17\", \"--profile\", \"/p\"]"));
+    const struct bh_cdi held = {
+        .lease = 17, .gear = &g, .hook = "/x/bulkhead-oci", .listener = "/s", .cgroup = "bulkhead/L17"};
+    CHECK(says(&held, "\"--profile\", \"/p\", \"--cgroup\", \"bulkhead/L17\"]"));
     bh_gear_fini(&g);
 }
 

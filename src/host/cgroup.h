@@ -74,6 +74,8 @@ int bh_cgroup_remove(const struct bh_cgroups *c, const char *name, struct bh_err
 
 /* What the kernel counted. false: it does not say. */
 bool bh_cgroup_memory_peak(const struct bh_cgroups *c, const char *name, uint64_t *ret_bytes);
+/* Processor time of all that were ever in it. */
+bool bh_cgroup_cpu_ns(const struct bh_cgroups *c, const char *name, uint64_t *ret_ns);
 bool bh_cgroup_out_of_memory(const struct bh_cgroups *c, const char *name, uint64_t *ret_killed);
 
 struct bh_cgroup_names {

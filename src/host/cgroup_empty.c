@@ -255,6 +255,25 @@ bool bh_cgroup_memory_peak(const struct bh_cgroups *c, const char *name, uint64_
     return text && bh_uint_parse(text, UINT64_MAX, ret_bytes, NULL) == BH_OK;
 }
 
+bool bh_cgroup_cpu_ns(const struct bh_cgroups *c, const char *name, uint64_t *ret_ns)
+{
+    /* On version 1 what counts stands in a hierarchy that may limit nothing. */
+    for (size_t i = 0; i < c->n; i++) {
+        BH_AUTOFREE char *text =
+            bh_cgroup_get(&c->at[i], name, c->at[i].unified ? "cpu.stat" : "cpuacct.usage");
+        if (text)
+            text[c->at[i].unified ? strlen(text) : strcspn(text, "\n")] = '\0';
+        if (text && !c->at[i].unified && bh_uint_parse(text, UINT64_MAX, ret_ns, NULL) == BH_OK)
+            return true;
+        if (text && c->at[i].unified && bh_cgroup_field(text, "usage_usec", ret_ns) &&
+            *ret_ns < UINT64_MAX / 1000) {
+            *ret_ns *= 1000;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool bh_cgroup_out_of_memory(const struct bh_cgroups *c, const char *name, uint64_t *ret_killed)
 {
     const struct bh_cgroup_hierarchy *h = bh_cgroup_holder(c, BH_CGROUP_MEMORY);

@@ -237,6 +237,8 @@ TEST(memory_is_limited)
     CHECK_EQ(killed, 1);
     CHECK(bh_cgroup_memory_peak(&c, name, &peak));
     CHECK(peak > 32 << 20 && peak <= 64 << 20);
+    uint64_t cpu_ns = 0;
+    CHECK(bh_cgroup_cpu_ns(&c, name, &cpu_ns) && cpu_ns > 0); /* touching that took its time */
     limits.memory_bytes = 1 << 30;
     CHECK_EQ(bh_cgroup_limit(&c, name, &limits, &err), BH_OK); /* more */
     CHECK_EQ(status_of(inside(&c, eats)), 0);
@@ -389,13 +391,14 @@ static void make_version_2(const char *controllers)
         abort();
     file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     file("/sys/fs/cgroup/cgroup.controllers", controllers);
-    static const char *const files[] = {"memory.max",    "memory.swap.max", "pids.max",     "cpu.max",
-                                        "cpuset.cpus",   "cpuset.mems",     "cgroup.procs", "cgroup.kill",
-                                        "cgroup.freeze", "memory.peak",     "memory.events"};
+    static const char *const files[] = {"memory.max",    "memory.swap.max", "pids.max",      "cpu.max",
+                                        "cpuset.cpus",   "cpuset.mems",     "cgroup.procs",  "cgroup.kill",
+                                        "cgroup.freeze", "memory.peak",     "memory.events", "cpu.stat"};
     for (size_t i = 0; i < BH_COUNT_OF(files); i++) {
         char path[128];
         (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/bulkhead/L1/%s", files[i]);
         file(path, bh_str_eq(files[i], "memory.peak")     ? "4096\n"
+                   : bh_str_eq(files[i], "cpu.stat")      ? "usage_usec 1500\nuser_usec 1000\n"
                    : bh_str_eq(files[i], "memory.events") ? "low 0\noom 2\noom_kill 1\n"
                                                           : "");
     }
@@ -442,6 +445,8 @@ TEST(files_of_version_2)
     CHECK_EQ(v, 4096);
     CHECK(bh_cgroup_out_of_memory(&c, name, &v));
     CHECK_EQ(v, 1);
+    CHECK(bh_cgroup_cpu_ns(&c, name, &v));
+    CHECK_EQ(v, 1500000);
     bh_cgroups_close(&c);
     remove_version_2();
 }

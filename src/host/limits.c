@@ -8,6 +8,7 @@
 #include "base/sysfile.h"
 #include "base/units.h"
 
+#include <stdbool.h>
 #include <sys/resource.h>
 
 /* "No limit" is not to be had for open files: the kernel's own is the most. 0: it cannot be read. */
@@ -39,4 +40,23 @@ void bh_limits_raise(void)
     raise_one(RLIMIT_NOFILE, files_at_most());
     for (size_t i = 0; i < BH_COUNT_OF(rest); i++)
         raise_one(rest[i], RLIM_INFINITY);
+}
+
+static struct rlimit files_before;
+static bool files_raised;
+
+void bh_limits_raise_files(void)
+{
+    struct rlimit now;
+    if (files_raised || getrlimit(RLIMIT_NOFILE, &now) < 0)
+        return;
+    files_before = now;
+    now.rlim_cur = now.rlim_max;
+    files_raised = setrlimit(RLIMIT_NOFILE, &now) == 0;
+}
+
+void bh_limits_lower_files(void)
+{
+    if (files_raised)
+        (void)setrlimit(RLIMIT_NOFILE, &files_before);
 }

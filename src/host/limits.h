@@ -12,4 +12,12 @@
  * stays as it is. */
 void bh_limits_raise(void);
 
+/*
+ * Open files alone, up to the hard limit, for a process that starts others: what these get is what it had itself. A program that keeps
+ * descriptors in a set of 1024 (select) does not bear more.
+ */
+void bh_limits_raise_files(void);
+/* In a child, before it becomes another program: as it was before. Where nothing was raised it does nothing. */
+void bh_limits_lower_files(void);
+
 #endif

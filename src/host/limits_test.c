@@ -54,4 +54,21 @@ TEST(twice_is_as_once)
     CHECK(once.rlim_cur == twice.rlim_cur && once.rlim_max == twice.rlim_max);
 }
 
+/* Whoever is started by one who raised its own gets what that one had. */
+TEST(files_go_up_and_a_childs_come_down)
+{
+    struct rlimit low, now = {0};
+    bh_limits_lower_files(); /* nothing was raised: nothing happens */
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &low), 0);
+    low.rlim_cur = 77;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    bh_limits_raise_files();
+    bh_limits_raise_files();
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+    CHECK(now.rlim_cur == low.rlim_max && now.rlim_max == low.rlim_max);
+    bh_limits_lower_files();
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+    CHECK(now.rlim_cur == 77 && now.rlim_max == low.rlim_max);
+}
+
 TEST_MAIN

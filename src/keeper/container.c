@@ -4,6 +4,9 @@
  *
  * `RUNTIME run --bundle B ID` stays for as long as the container does, and its end is the container's. Without a gate nobody
  * listens. A container that cannot be held does not run: it is deleted.
+ *
+ * Tier external is the same without a runtime of ours: some engine starts a container with the lease's CDI file, whose hook puts
+ * it into the lease's cgroup, and its listener comes here. The first one is the lease's work; the lease ends with it.
  */
 #include "base/mem.h"
 #include "keeper/keeper.h"
@@ -237,13 +240,15 @@ static int find_governor(struct bh_keeper *k, int *ret_fd, struct bh_err *err)
     }
 }
 
-static int run_held(struct bh_keeper *k, struct bh_err *err)
+typedef int (*ask_fn)(void *arg, struct bh_err *err);
+
+static int run_held(struct bh_keeper *k, ask_fn hears, ask_fn listens, struct bh_err *err)
 {
     struct bh_adopt_keep keep = {.fd = k->epoll,
                                  .share = k->spec.share,
                                  .governor = -1,
-                                 .hear = hear,
-                                 .listening = listening,
+                                 .hear = hears,
+                                 .listening = listens,
                                  .came = came,
                                  .held = held,
                                  .ended = ended};
@@ -291,7 +296,7 @@ int bh_keeper_container(struct bh_keeper *k, struct bh_err *err)
     k->terminate = terminate;
     k->kill = kill_it;
     k->more = look;
-    const int rc = k->spec.gate ? run_held(k, err) : run_free(k, err);
+    const int rc = k->spec.gate ? run_held(k, hear, listening, err) : run_free(k, err);
     if (rc < 0 && it->held)
         bh_keeper_say(k, err->msg); /* it goes on, or has ended, without an account */
     if (rc < 0 && !it->held && it->runtime)
@@ -303,5 +308,55 @@ int bh_keeper_container(struct bh_keeper *k, struct bh_err *err)
     bh_keeper_take_status(k, it->status);
     if (!it->held && !*k->end.why)
         memcpy(k->end.why, err->msg, sizeof(k->end.why));
+    return BH_OK;
+}
+
+/* ---- somebody else's engine ---- */
+
+static void signal_first(struct bh_keeper *k, int number)
+{
+    (void)kill(k->work, number);
+}
+
+static void terminate_all(struct bh_keeper *k)
+{
+    struct bh_err err;
+    if (bh_cgroup_signal(&k->groups, k->spec.cgroup, SIGTERM, &err) < 0)
+        bh_keeper_say(k, err.msg);
+}
+
+static int hear_only(void *arg, struct bh_err *err)
+{
+    return bh_keeper_hear(arg, err);
+}
+
+/* Whoever comes from now on finds a cgroup with the lease's limits. */
+static int ready_for_one(void *arg, struct bh_err *err)
+{
+    struct bh_keeper *k = arg;
+    int rc = bh_keeper_hear(k, err);
+    if (rc == BH_OK)
+        rc = bh_cgroup_make(&k->groups, k->spec.cgroup, err);
+    if (rc == BH_OK)
+        rc = bh_cgroup_limit(&k->groups, k->spec.cgroup, &k->spec.limits, err);
+    return rc == BH_OK ? bh_keeper_begin(k, err) : rc;
+}
+
+int bh_keeper_external(struct bh_keeper *k, struct bh_err *err)
+{
+    struct container state = {.pidfd = -1};
+    k->tier = &state;
+    k->signal = signal_first;
+    k->terminate = terminate_all;
+    k->kill = bh_keeper_empty;
+    const int rc = run_held(k, hear_only, ready_for_one, err);
+    k->work = 0;
+    bh_keeper_empty(k); /* also one that came and could not be held */
+    if (!state.came)
+        return rc;
+    bh_keeper_take_status(k, 0);
+    if (rc < 0 || !*k->end.why)
+        (void)snprintf(k->end.why, sizeof(k->end.why), "%s",
+                       rc < 0 ? err->msg : "its container ended; its engine knows how");
     return BH_OK;
 }

@@ -70,5 +70,6 @@ void bh_keeper_take_status(struct bh_keeper *k, int status);
 
 int bh_keeper_process(struct bh_keeper *k, struct bh_err *err) BH_MUST_USE;
 int bh_keeper_container(struct bh_keeper *k, struct bh_err *err) BH_MUST_USE;
+int bh_keeper_external(struct bh_keeper *k, struct bh_err *err) BH_MUST_USE;
 
 #endif

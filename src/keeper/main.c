@@ -87,9 +87,10 @@ static int open_place(struct bh_keeper *k, const char *path, struct bh_err *err)
     return BH_OK;
 }
 
+/* What cannot be known to be missing is there: nothing is begun on a guess. */
 static bool is_there(const struct bh_keeper *k, const char *name)
 {
-    return faccessat(k->folder, name, F_OK, 0) == 0;
+    return faccessat(k->folder, name, F_OK, 0) == 0 || errno != ENOENT;
 }
 
 /* With the lock held: whoever was here before has said all that there is. */
@@ -170,7 +171,14 @@ static int run(struct bh_keeper *k, struct bh_err *err)
         rc = bh_cgroups_open("", &k->groups, err);
     if (rc < 0)
         return rc;
-    return k->spec.tier == BH_KEEPER_PROCESS ? bh_keeper_process(k, err) : bh_keeper_container(k, err);
+    switch (k->spec.tier) {
+    case BH_KEEPER_CONTAINER:
+        return bh_keeper_container(k, err);
+    case BH_KEEPER_EXTERNAL:
+        return bh_keeper_external(k, err);
+    default:
+        return bh_keeper_process(k, err);
+    }
 }
 
 /* ---- the end ---- */

@@ -2,9 +2,10 @@
 /* output.c - a pipe, and two files for each of its names. */
 #include "keeper/output.h"
 
+#include "wire/stream.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,13 +18,20 @@ static void open_file(struct bh_output *o)
     o->written = 0;
 }
 
+/* The newest part becomes the one before, whose name says where the next begins; the one before that goes. */
 static void rotate(struct bh_output *o)
 {
-    char before[NAME_MAX + 1];
-    (void)snprintf(before, sizeof(before), "%.200s.1", o->name);
+    char before[BH_STREAM_NAME_MAX], older[BH_STREAM_NAME_MAX];
+    bh_stream_before(o->name, o->turn, older);
+    bh_stream_before(o->name, o->turn + o->written, before);
     if (o->file >= 0)
         close(o->file);
-    (void)renameat(o->folder, o->name, o->folder, before);
+    if (renameat(o->folder, o->name, o->folder, before) == 0) {
+        o->turn += o->written;
+        (void)unlinkat(o->folder, older, 0);
+    } else {
+        o->lost += o->written; /* what comes takes its place */
+    }
     open_file(o);
 }
 

@@ -2,8 +2,9 @@
 /*
  * output.h - what the work writes, from a pipe into a file that does not grow without end.
  *
- * When half of the room is used the file becomes NAME.1, in the place of the one before, and a new one begins: the last half at
- * least is always there, and the work never waits for a disk that is full or fails. What could not be written is counted.
+ * When half of the room is used the file becomes the part before (wire/stream.h), in the place of the one that was, and a new
+ * one begins: the last half at least is always there, and the work never waits for a disk that is full or fails. What could
+ * not be written is counted.
  */
 #ifndef BH_KEEPER_OUTPUT_H
 #define BH_KEEPER_OUTPUT_H
@@ -18,6 +19,7 @@ struct bh_output {
     int folder, file; /* file -1: it could not be opened */
     const char *name;
     uint64_t room, written; /* for both files; in this one */
+    uint64_t turn;          /* of the stream's bytes, where this one begins */
     uint64_t lost;
 };
 

@@ -16,8 +16,11 @@ enum { FILE_MODE = 0600 };
 
 static int fail_errno(struct bh_err *err, int error, const char *name)
 {
-    return bh_fail(err, error == ENOENT ? BH_NOT_FOUND : BH_SYSTEM, "'%.200s': %s", name,
-                   strerrordesc_np(error));
+    return bh_fail(err,
+                   error == ENOENT   ? BH_NOT_FOUND
+                   : error == EEXIST ? BH_CONFLICT
+                                     : BH_SYSTEM,
+                   "'%.200s': %s", name, strerrordesc_np(error));
 }
 
 static bool write_all(int fd, const char *text, size_t n)
@@ -34,7 +37,16 @@ static bool write_all(int fd, const char *text, size_t n)
     return true;
 }
 
-int bh_durable_write(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
+/* In its place; `beside` is gone after that. A link takes no name that somebody has, on every file system. */
+static bool put(int folder, const char *beside, const char *name, bool is_new)
+{
+    if (!is_new)
+        return renameat(folder, beside, folder, name) == 0;
+    return linkat(folder, beside, folder, name, 0) == 0 && unlinkat(folder, beside, 0) == 0;
+}
+
+static int write_file(int folder, const char *name, const char *text, size_t n, bool is_new,
+                      struct bh_err *err)
 {
     char beside[NAME_MAX + 1];
     (void)snprintf(beside, sizeof(beside), "%.200s.new", name);
@@ -44,11 +56,21 @@ int bh_durable_write(int folder, const char *name, const char *text, size_t n, s
     const bool written = write_all(fd, text, n) && fsync(fd) == 0;
     int error = written ? 0 : errno;
     close(fd);
-    if (!error && (renameat(folder, beside, folder, name) < 0 || fsync(folder) < 0))
+    if (!error && (!put(folder, beside, name, is_new) || fsync(folder) < 0))
         error = errno;
     if (error)
         (void)unlinkat(folder, beside, 0);
     return error ? fail_errno(err, error, name) : BH_OK;
+}
+
+int bh_durable_write(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
+{
+    return write_file(folder, name, text, n, false, err);
+}
+
+int bh_durable_create(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
+{
+    return write_file(folder, name, text, n, true, err);
 }
 
 static int read_all(int fd, const char *name, size_t max, char **ret, size_t *ret_n, struct bh_err *err)

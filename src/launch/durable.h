@@ -10,6 +10,9 @@
 /* `name` in the folder, mode 0600: written beside it, synced, put in its place, and the folder synced. */
 int bh_durable_write(int folder, const char *name, const char *text, size_t n,
                      struct bh_err *err) BH_MUST_USE;
+/* The same, where nothing of that name is there yet. BH_CONFLICT: something is, and stays as it is. */
+int bh_durable_create(int folder, const char *name, const char *text, size_t n,
+                      struct bh_err *err) BH_MUST_USE;
 /* All of it, NUL-terminated, the caller frees it. BH_NOT_FOUND; BH_TOO_LARGE past max. */
 int bh_durable_read(int folder, const char *name, size_t max, char **ret, size_t *ret_n,
                     struct bh_err *err) BH_MUST_USE;

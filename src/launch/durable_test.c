@@ -29,6 +29,13 @@ TEST(there_and_back)
     free(text);
     CHECK_EQ(bh_durable_read(dir, "f", 4, &text, &n, &err), BH_TOO_LARGE);
     CHECK_EQ(faccessat(dir, "f.new", F_OK, 0), -1);
+    CHECK_EQ(bh_durable_create(dir, "f", "four", 4, &err), BH_CONFLICT);
+    CHECK_EQ(bh_durable_read(dir, "f", 5, &text, &n, &err), BH_OK);
+    CHECK_STR(text, "three");
+    free(text);
+    CHECK_EQ(unlinkat(dir, "f", 0), 0);
+    CHECK_EQ(bh_durable_create(dir, "f", "four", 4, &err), BH_OK);
+    CHECK_EQ(faccessat(dir, "f.new", F_OK, 0), -1);
     CHECK_EQ(mkdirat(dir, "d", 0700), 0);
     CHECK_EQ(mkdirat(dir, "d/x", 0700), 0);
     CHECK_EQ(bh_durable_write(dir, "d", "one", 3, &err), BH_SYSTEM);

@@ -8,6 +8,7 @@
 #include "launch/keeper.h"
 
 #include "base/mem.h"
+#include "host/limits.h"
 #include "launch/durable.h"
 #include "wire/fds.h"
 
@@ -112,6 +113,7 @@ static _Noreturn void be_keeper(const char *program, const char *spec, int repor
     sigset_t none;
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)snprintf(path, sizeof(path), "%s", spec);
+    bh_limits_lower_files();
     sigemptyset(&none);
     (void)setsid();
     const pid_t pid = fork();
@@ -206,6 +208,8 @@ static int find_living(const struct bh_keeper_place *at, struct bh_keeper_look *
         if (rc < 0 || before == 0)
             return rc;
         const int fd = (int)syscall(SYS_pidfd_open, before, 0);
+        if (fd < 0 && errno != ESRCH)
+            return bh_fail(err, BH_SYSTEM, "the keeper, process %d: %s", (int)before, strerrordesc_np(errno));
         rc = holder(at, &after, err);
         if (rc == BH_OK && fd >= 0 && before == after) {
             ret->found = BH_KEEPER_LIVES;
@@ -246,11 +250,28 @@ int bh_keeper_look(const struct bh_keeper_place *at, struct bh_keeper_look *ret,
         ret->found = BH_KEEPER_ENDED;
     else if (rc == BH_NOT_FOUND && faccessat(folder, BH_KEEPER_BEGUN_NAME, F_OK, 0) == 0)
         ret->found = BH_KEEPER_LOST;
+    else if (rc == BH_NOT_FOUND && errno != ENOENT)
+        rc = bh_fail(&why, BH_SYSTEM, "whether it was begun: %s", strerrordesc_np(errno));
     close(folder);
     if (rc == BH_OK || rc == BH_NOT_FOUND)
         return BH_OK;
     return bh_fail(err, rc == BH_SYSTEM ? BH_SYSTEM : BH_INVALID, "'%.150s/" BH_KEEPER_END_NAME "': %.250s",
                    at->folder, why.msg);
+}
+
+int bh_keeper_fence(const struct bh_keeper_place *at, struct bh_err *err)
+{
+    const int folder = open(at->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) /* without a folder there is no spec, and no keeper without one */
+        return errno == ENOENT ? BH_OK : fail_errno(err, "the folder", at->folder);
+    const int fd = openat(folder, BH_KEEPER_BEGUN_NAME, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int rc = BH_OK;
+    if (fd < 0 || fsync(fd) < 0 || fsync(folder) < 0)
+        rc = fail_errno(err, "'" BH_KEEPER_BEGUN_NAME "' in", at->folder);
+    if (fd >= 0)
+        close(fd);
+    close(folder);
+    return rc;
 }
 
 /* ---- orders ---- */

@@ -53,9 +53,16 @@ struct bh_keeper_look {
     int pidfd; /* the caller's to close; -1: none */
     struct bh_keeper_end end;
 };
-/* What there is of a lease. BH_INVALID: an end record that cannot be read; it says why, and is for a person to look at. */
+/* What there is of a lease. BH_INVALID: it has ended, and its end record cannot be read; it says why, and is for a person to look at.
+ * Any other failure: that is not known now (no descriptor, no memory); ask again. */
 int bh_keeper_look(const struct bh_keeper_place *at, struct bh_keeper_look *ret,
                    struct bh_err *err) BH_MUST_USE;
+
+/*
+ * No keeper begins the work of this lease from now on, also one that was started a moment ago and has no lock yet; whoever has begun
+ * already goes on, and the look that follows sees it. Until this returned BH_OK one may still begin.
+ */
+int bh_keeper_fence(const struct bh_keeper_place *at, struct bh_err *err) BH_MUST_USE;
 
 /* BH_NOT_FOUND: nobody keeps it. BH_BUSY: the keeper does not answer. BH_DENIED: not for this user. */
 int bh_keeper_order(const struct bh_keeper_place *at, const struct bh_keeper_order *order,

@@ -167,6 +167,31 @@ TEST(what_is_found_of_a_lease)
     finish(&at);
 }
 
+/* Not made is not made, whatever the reason; and what cannot be known is no answer. */
+TEST(a_fence_is_there_or_it_says_so)
+{
+    const struct bh_keeper_place at = begin();
+    const struct bh_keeper_spec s = spec();
+    struct bh_keeper_look l;
+    struct bh_err err = {0};
+    char path[PATH_MAX + 16];
+    CHECK_EQ(bh_keeper_fence(&at, &err), BH_OK); /* no folder, no keeper */
+    CHECK_EQ(found(&at), BH_KEEPER_NEVER);
+    CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_OK);
+    (void)snprintf(path, sizeof(path), "%s/" BH_KEEPER_BEGUN_NAME, folder);
+    CHECK_EQ(symlink("nowhere", path), 0);
+    CHECK(bh_keeper_fence(&at, &err) < 0);
+    CHECK_EQ(found(&at), BH_KEEPER_NEVER);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(symlink(BH_KEEPER_BEGUN_NAME, path), 0); /* of itself: nobody can say what it is */
+    CHECK_EQ(bh_keeper_look(&at, &l, &err), BH_SYSTEM);
+    CHECK_EQ(unlink(path), 0);
+    CHECK_EQ(bh_keeper_fence(&at, &err), BH_OK);
+    CHECK_EQ(bh_keeper_fence(&at, &err), BH_OK);
+    CHECK_EQ(found(&at), BH_KEEPER_LOST);
+    finish(&at);
+}
+
 TEST(a_keeper_is_started_found_and_lost)
 {
     const struct bh_keeper_place at = begin();

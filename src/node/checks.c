@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "launch/warden.h"
 #include "node/daemon.h"
+#include "node/decide.h"
+#include "node/drift.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -244,6 +246,31 @@ static void check_cards(struct bh_daemon *d)
     bh_vec_fini(&cards);
 }
 
+static void check_vigil(struct bh_daemon *d)
+{
+    if (!d->health.listens && *d->health.said)
+        add(d, "gpu", warn, NULL, "nobody listens to the GPUs' health: %s", d->health.said);
+}
+
+static void check_decisions(struct bh_daemon *d)
+{
+    struct bh_api_check held;
+    if (bh_decide_check(d, &d->checks.arena, &held))
+        *bh_vec_push(&d->checks.at) = held;
+}
+
+static void check_driver(struct bh_daemon *d)
+{
+    const char *driver = d->silicon.snapshot.driver;
+    bool open = false;
+    const char *said =
+        driver ? bh_drift_exposure(&d->checks.arena, driver, (int32_t)(bh_daemon_now(d) / DAY_MS), &open)
+               : NULL;
+    if (said)
+        add(d, "driver", open ? warn : ok, open ? "bulkhead upgrade plan --driver VERSION" : NULL, "%s",
+            said);
+}
+
 static void check_scrubs(struct bh_daemon *d)
 {
     if (d->checks.scrubs_failed)
@@ -269,8 +296,9 @@ static void check_strangers(struct bh_daemon *d)
 void bh_checks_fresh(struct bh_daemon *d)
 {
     static void (*const layers[])(struct bh_daemon *d) = {
-        check_store,   check_audit, check_policy, check_machine, check_programs, check_certificate,
-        check_workers, check_look,  check_canary, check_cards,   check_scrubs,   check_strangers};
+        check_store,       check_audit,   check_policy,    check_machine, check_programs,
+        check_certificate, check_workers, check_look,      check_vigil,   check_driver,
+        check_canary,      check_cards,   check_decisions, check_scrubs,  check_strangers};
     const uint64_t now = bh_daemon_now(d);
     if (d->checks.made_ms && now < d->checks.made_ms + FRESH_MS)
         return;
@@ -281,6 +309,11 @@ void bh_checks_fresh(struct bh_daemon *d)
         layers[i](d);
     d->view.checks = d->checks.at.at;
     d->view.n_checks = d->checks.at.n;
+}
+
+void bh_checks_stale(struct bh_daemon *d)
+{
+    d->checks.made_ms = 0;
 }
 
 void bh_checks_fini(struct bh_checks *c)

@@ -24,6 +24,8 @@ struct bh_checks {
 
 /* The view's checks anew, if they are not of this moment. */
 void bh_checks_fresh(struct bh_daemon *d);
+/* Something of it has changed: the next one who asks hears it. */
+void bh_checks_stale(struct bh_daemon *d);
 void bh_checks_fini(struct bh_checks *c);
 
 #endif

@@ -6,9 +6,6 @@
 #include "node/scrub.h"
 #include "node/spec.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,19 +21,6 @@ enum {
 
 /* ---- nobody keeps it, and nobody will ---- */
 
-/*
- * A keeper that was started a moment ago may not have taken its lock yet. It begins nothing where it finds this file; whoever
- * has the lock before it was made is seen by the look that follows.
- */
-static void fence(const struct bh_keeper_place *at)
-{
-    char path[PATH_MAX];
-    (void)snprintf(path, sizeof(path), "%s/" BH_KEEPER_BEGUN_NAME, at->folder);
-    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd >= 0)
-        close(fd);
-}
-
 static void tell_to_stop(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_place *at)
 {
     const struct bh_keeper_order order = {
@@ -49,7 +33,8 @@ static void tell_to_stop(struct bh_daemon *d, struct bh_life *run, const struct 
         bh_daemon_say(d, "L%llu does not stop yet: %s", (unsigned long long)run->lease, err.msg);
 }
 
-/* True: nobody keeps it. Else its keeper was told to stop, and is waited for. */
+/* True: nobody keeps it, and nobody will. Else its keeper was told to stop and is waited for, or it is not known: the next tick asks
+ * again, and nobody else is given anything of it until then. */
 static bool unkept(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
@@ -58,9 +43,12 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
     int rc = bh_keeper_look(&at, &look, &err);
     if (rc == BH_OK && look.found == BH_KEEPER_NEVER) {
-        fence(&at);
-        rc = bh_keeper_look(&at, &look, &err);
+        rc = bh_keeper_fence(&at, &err); /* one that was started a moment ago may not have its lock yet */
+        if (rc == BH_OK)
+            rc = bh_keeper_look(&at, &look, &err);
     }
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
     const bool alive = rc == BH_OK && look.found == BH_KEEPER_LIVES;
     if (alive && !run->stopping)
         tell_to_stop(d, run, &at);
@@ -71,7 +59,7 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     if (alive)
         bh_life_watch(d, run, look.pidfd);
     bh_arena_fini(&arena);
-    return !alive;
+    return !alive && (rc == BH_OK || rc == BH_INVALID); /* a record of its end that nobody can read is one */
 }
 
 /* ---- what becomes of the job ---- */
@@ -82,28 +70,43 @@ static bool ends(const struct bh_life *run)
     return run->after == BH_AFTER_ENDS || run->after == BH_AFTER_CANCELLED || run->after == BH_AFTER_FAILED;
 }
 
-static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+/* What its keeper said at the end, before anything is written. False: it cannot be read now, and is asked again by the next tick. */
+static bool read_end(struct bh_daemon *d, struct bh_life *run, struct bh_keeper_look *ret)
 {
     struct bh_arena arena = {0};
-    struct bh_keeper_look look = {.found = BH_KEEPER_LOST};
+    struct bh_err err;
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
+    *ret = (struct bh_keeper_look){.found = BH_KEEPER_LOST, .pidfd = -1};
+    const int rc = ends(run) ? bh_keeper_look(&at, ret, &err) : BH_OK;
+    bh_arena_fini(&arena);
+    if (rc == BH_INVALID)
+        ret->found = BH_KEEPER_LOST;
+    if (ret->pidfd >= 0)
+        close(ret->pidfd);
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
+    return rc == BH_OK || rc == BH_INVALID;
+}
+
+static int write_job_end(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *look,
+                         struct bh_err *err)
+{
     enum bh_job_end how = BH_JOB_END_LOST;
     const char *why = *run->why ? run->why : "what ran it is gone without a word";
-    if (bh_keeper_look(&at, &look, err) < 0)
-        look.found = BH_KEEPER_LOST;
-    if (look.found == BH_KEEPER_ENDED) {
-        how = look.end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
-              : look.end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
-                                                 : BH_JOB_END_FAILED;
-        why = *run->why ? run->why : look.end.why;
+    if (look->found == BH_KEEPER_ENDED) {
+        how = look->end.how == BH_KEEPER_EXITED   ? BH_JOB_END_EXITED
+              : look->end.how == BH_KEEPER_KILLED ? BH_JOB_END_KILLED
+                                                  : BH_JOB_END_FAILED;
+        why = *run->why ? run->why : look->end.why;
     }
     if (run->after == BH_AFTER_CANCELLED)
         how = BH_JOB_END_CANCELLED;
-    else if (run->after == BH_AFTER_FAILED && how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)
+    else if (run->after == BH_AFTER_FAILED &&
+             (look->end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
-    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look.end.status : 0,
-                              killed ? (int32_t)look.end.signal : 0, d->last_ms, why, err);
+    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look->end.status : 0,
+                              killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
     char id[24];
     (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)run->job);
     const struct bh_audit_event e = {.event = BH_AUDIT_JOB_END,
@@ -113,10 +116,7 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, struct bh_err
                                      .object_id = id,
                                      .after = bh_job_end_str(how),
                                      .reason = why};
-    if (rc == BH_OK)
-        rc = bh_audit_append(d->audit, &e, err);
-    bh_arena_fini(&arena);
-    return rc;
+    return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
 }
 
 /* ---- nobody is left ---- */
@@ -170,12 +170,13 @@ static void take_result(struct bh_life *run, struct bh_worker_result *ret)
 static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why);
 
 /* Nobody is left: the work is over, and so is its job unless it comes back. What it had is cleared after that. */
-static int write_empty(struct bh_daemon *d, struct bh_life *run, struct bh_err *err)
+static int write_empty(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *end,
+                       struct bh_err *err)
 {
     int rc = bh_life_write(d, run, BH_LEASE_BY_EMPTY, BH_AUDIT_EVENTS, "", err);
     if (rc < 0 || !ends(run))
         return rc;
-    rc = write_job_end(d, run, err);
+    rc = write_job_end(d, run, end, err);
     return rc == BH_OK ? bh_life_write_after(d, run, BH_AFTER_SETTLED, err) : rc;
 }
 
@@ -183,9 +184,12 @@ static void emptied(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_err err;
     const bool job_ends = ends(run);
+    struct bh_keeper_look end;
+    if (!read_end(d, run, &end))
+        return;
     int rc = bh_life_begin(d, &err);
     if (rc == BH_OK)
-        rc = bh_life_end(d, write_empty(d, run, &err), &err);
+        rc = bh_life_end(d, write_empty(d, run, &end, &err), &err);
     if (rc < 0) {
         bh_decide_later(d, &err);
         return;
@@ -250,7 +254,7 @@ static int write_again(struct bh_daemon *d, struct bh_life *run, uint64_t *ret_l
 }
 
 static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why,
-                      uint64_t *ret_next, struct bh_err *err)
+                      const struct bh_keeper_look *end, uint64_t *ret_next, struct bh_err *err)
 {
     const enum bh_audit_kind event = cause != BH_LEASE_BY_CLEAN       ? BH_AUDIT_QUARANTINE_SET
                                      : run->after == BH_AFTER_NOTHING ? BH_AUDIT_QUARANTINE_CLEAR
@@ -258,7 +262,7 @@ static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_ca
     const int rc = bh_life_write(d, run, cause, event, why, err);
     if (rc == BH_OK && run->after == BH_AFTER_WAITS)
         return write_again(d, run, ret_next, err);
-    return rc == BH_OK && ends(run) ? write_job_end(d, run, err) : rc;
+    return rc == BH_OK && ends(run) ? write_job_end(d, run, end, err) : rc;
 }
 
 /* The last step of a lease and its job's next, together. */
@@ -268,10 +272,13 @@ static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause c
     const uint64_t lease = run->lease;
     const bool apart =
         !run->known || cause != BH_LEASE_BY_CLEAN; /* its cards are not the scheduler's to give */
+    struct bh_keeper_look end;
     uint64_t next = 0;
+    if (!read_end(d, run, &end))
+        return;
     int rc = bh_life_begin(d, &err);
     if (rc == BH_OK)
-        rc = bh_life_end(d, write_over(d, run, cause, why, &next, &err), &err);
+        rc = bh_life_end(d, write_over(d, run, cause, why, &end, &next, &err), &err);
     if (rc < 0) {
         bh_decide_later(d, &err);
         return;

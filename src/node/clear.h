@@ -29,6 +29,9 @@ int bh_life_end(struct bh_daemon *d, int rc, struct bh_err *err) BH_MUST_USE;
 /* Its keeper's end is waited for. */
 void bh_life_watch(struct bh_daemon *d, struct bh_life *run, int pidfd);
 
+/* What its keeper does cannot be known now. That decides nothing: it is asked again. */
+void bh_life_doubt(struct bh_daemon *d, struct bh_life *run, const struct bh_err *why);
+
 int bh_life_write(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause,
                   enum bh_audit_kind event, const char *why, struct bh_err *err) BH_MUST_USE;
 bool bh_life_step(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause,

@@ -2,18 +2,24 @@
 /* daemon.c - the parts put together, the loop, and the end. */
 #include "node/daemon.h"
 
+#include "base/units.h"
 #include "conf/file.h"
+#include "host/limits.h"
 #include "launch/warden.h"
 #include "node/canary.h"
 #include "node/clear.h"
 #include "node/decide.h"
 #include "node/door.h"
+#include "node/drift.h"
 #include "node/life.h"
 #include "node/mech.h"
 #include "node/note.h"
 #include "node/ops.h"
+#include "node/ponder.h"
+#include "node/retain.h"
 #include "node/rule.h"
 #include "node/scrub.h"
+#include "node/upkeep.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -27,7 +33,6 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -41,15 +46,7 @@ enum {
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    const uint64_t now = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    const uint64_t ticks = (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-    /* Where the clock was set back, time goes on from where it stood. */
-    const uint64_t least = d->last_ms + (d->last_ticks_ms ? ticks - d->last_ticks_ms : 0);
-    d->last_ms = now > least ? now : least;
-    d->last_ticks_ms = ticks;
+    d->last_ms = bh_clock_now(&d->clock, bh_clock_read(), d->last_ms);
     return d->last_ms;
 }
 
@@ -88,6 +85,7 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
     /* Whoever has something of the one before has it no longer. */
     d->view.policy = d->book.policy;
     d->view.policy_version = d->book.version;
+    bh_upkeep_policy(d);
     bh_daemon_show(d);
     if (!d->broken_until_ms) /* else all is made anew soon, from what is written */
         rc = bh_decide_anew(d, err);
@@ -121,6 +119,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)events;
     d->view.now_ms = d->asked_ms = bh_daemon_now(d);
     bh_checks_fresh(d);
+    d->view.wall_ms = bh_clock_read().wall_ms;
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
@@ -143,9 +142,14 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     else
         bh_watch_looked(d);
     if (moved && !d->moved)
-        bh_daemon_say(d, "this machine's GPUs have changed: restart bulkheadd to take them up");
+        bh_daemon_say(
+            d,
+            "this machine's GPUs have changed: restart bulkheadd to take them up (systemctl restart bulkheadd); "
+            "work goes on");
     d->moved = moved;
+    bh_health_looked(d);
     bh_mech_look(d);
+    bh_meter_looked(d);
     bh_daemon_show(d);
     return 0;
 }
@@ -166,6 +170,114 @@ static void look_again(struct bh_daemon *d)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
 }
 
+/* ---- time ---- */
+
+#define CLOCK_NOTE "clock"
+
+/* Of the kernel that counts the time since boot, whatever else of the machine is simulated. */
+static bool boot_id(char *ret, size_t size)
+{
+    const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+    if (fd >= 0)
+        close(fd);
+    ret[n > 0 ? n : 0] = '\0';
+    ret[strcspn(ret, " \n")] = '\0';
+    return *ret != '\0';
+}
+
+/* For the next daemon of this boot: what this one's clock says, and when. */
+static int write_clock(struct bh_daemon *d, struct bh_err *err)
+{
+    char boot[64], text[128];
+    if (!boot_id(boot, sizeof(boot)))
+        return BH_OK;
+    (void)snprintf(text, sizeof(text), "%s %llu %llu", boot, (unsigned long long)bh_clock_read().boot_ms,
+                   (unsigned long long)bh_daemon_now(d));
+    return bh_store_note_set_text(d->store, CLOCK_NOTE, text, err);
+}
+
+/* Is there a lease for which time must not be charged twice or left out? */
+static bool any_live(struct bh_daemon *d)
+{
+    const struct bh_store_lease_filter filter = {.states = bh_store_lease_live() | 1u << BH_LEASE_REQUESTED |
+                                                           1u << BH_LEASE_ADMITTED};
+    const struct bh_store_page page = {.limit = 1};
+    struct bh_arena arena = {0};
+    bh_store_leases rows = {0};
+    const bool any = bh_store_leases_list(d->store, &arena, &filter, &page, &rows, NULL) < 0 || rows.n > 0;
+    bh_vec_fini(&rows);
+    bh_arena_fini(&arena);
+    return any;
+}
+
+/* Where something is live it goes on as the daemon before this one had it, of the same boot. */
+static int take_up_clock(struct bh_daemon *d, struct bh_err *err)
+{
+    char boot[64];
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    uint64_t boot_ms, at_ms;
+    if (any_live(d) && bh_store_note_get(d->store, &arena, CLOCK_NOTE, &note, NULL) == BH_OK &&
+        boot_id(boot, sizeof(boot))) {
+        const char *text = bh_arena_strn(&arena, note.value, note.n);
+        const size_t n = strcspn(text, " "), m = n + (text[n] ? 1 + strcspn(text + n + 1, " ") : 0);
+        if (n == strlen(boot) && memcmp(text, boot, n) == 0 && m > n && text[m] &&
+            bh_uint_parse(bh_arena_strn(&arena, text + n + 1, m - n - 1), INT64_MAX, &boot_ms, NULL) ==
+                BH_OK &&
+            bh_uint_parse(text + m + 1, INT64_MAX, &at_ms, NULL) == BH_OK)
+            bh_clock_resume(&d->clock, boot_ms, at_ms);
+    }
+    bh_arena_fini(&arena);
+    int rc = bh_store_begin(d->store, err);
+    if (rc < 0)
+        return rc;
+    rc = write_clock(d, err);
+    if (rc == BH_OK)
+        return bh_store_commit(d->store, err);
+    bh_store_rollback(d->store);
+    return rc;
+}
+
+static void say_step(struct bh_daemon *d, int64_t by_ms)
+{
+    char words[120];
+    struct bh_err err;
+    (void)snprintf(words, sizeof(words),
+                   "the time of day was set %lld ms %s; what is charged does not follow",
+                   (long long)(by_ms < 0 ? -by_ms : by_ms), by_ms < 0 ? "back" : "ahead");
+    const struct bh_audit_event e = {.event = BH_AUDIT_TIME_STEP,
+                                     .sub = "service:bulkheadd",
+                                     .object_type = "node",
+                                     .object_id = d->node,
+                                     .reason = words};
+    bh_daemon_say(d, "%s", words);
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, bh_audit_append(d->audit, &e, &err), &err);
+    if (rc < 0)
+        bh_daemon_say(d, "and that is not in the log: %s", err.msg);
+}
+
+static void clock_tick(struct bh_daemon *d)
+{
+    struct bh_err err;
+    bool charged = false;
+    int64_t by_ms;
+    if (bh_clock_step(&d->clock, bh_clock_read(), &by_ms))
+        say_step(d, by_ms);
+    for (size_t i = 0; !charged && i < d->runs.n; i++)
+        charged = bh_lease_is_charged(d->runs.at[i]->state);
+    if (!bh_clock_follow(&d->clock, bh_clock_read(), charged))
+        return;
+    bh_daemon_say(d, "nothing is charged: the time of day is followed again");
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, write_clock(d, &err), &err);
+    if (rc < 0) /* the next start finds an older time, and rows that are later */
+        bh_daemon_say(d, "the clock is not written down: %s", err.msg);
+}
+
 static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
 {
     struct bh_daemon *d = arg;
@@ -175,14 +287,23 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
     const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
+    clock_tick(d);
     bh_worker_tick();
     bh_life_tick(d);
+    bh_decide_tick(d);
     bh_mech_tick(d);
-    if (++ticks % bh_watch_ticks(d, idle) == 0)
+    bh_upkeep_tick(d);
+    bh_retain_tick(d);
+    bh_health_tick(d);
+    bh_sleep_tick(d);
+    if (++ticks % bh_watch_ticks(d, idle) == 0) {
         look_again(d);
+        bh_meter_look(d);
+    }
     if (!bh_store_in_transaction(d->store)) {
         const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
         (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
+        d->meter.audit_failures += rc < 0;
         if (rc < 0)
             bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
     }
@@ -228,7 +349,8 @@ static int open_store(struct bh_daemon *d, struct bh_err *err)
     const struct bh_audit_options audit = {.key_path =
                                                bh_arena_printf(&arena, "%s/audit.key", d->opt.state_dir),
                                            .component = "bulkheadd",
-                                           .version = BH_VERSION};
+                                           .version = BH_VERSION,
+                                           .replace_lost_key = d->opt.replace_audit_key};
     const char *path = bh_arena_printf(&arena, "%s/bulkhead.db", d->opt.state_dir);
     int rc = BH_BUSY;
     /* Children of a daemon that was killed may have its lock for a moment longer. */
@@ -316,7 +438,7 @@ static int read_certificate(struct bh_daemon *d, const struct bh_door_at *at, st
 {
     struct bh_arena arena = {0};
     char host[256] = "localhost";
-    const uint64_t now_ms = bh_daemon_now(d);
+    const uint64_t now_ms = bh_clock_read().wall_ms;
     int rc;
     if (gethostname(host, sizeof(host)) < 0 || !memchr(host, '\0', sizeof(host)))
         (void)snprintf(host, sizeof(host), "localhost");
@@ -421,11 +543,14 @@ static int take_up_policy(struct bh_daemon *d, struct bh_err *err)
 int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
 {
     bool shares;
+    bh_limits_raise_files(); /* one for each lease and each caller */
     int rc = make_folders(d, err);
     if (rc == BH_OK)
         rc = find_programs(d, err);
     if (rc == BH_OK)
         rc = open_store(d, err);
+    if (rc == BH_OK)
+        rc = take_up_clock(d, err);
     if (rc == BH_OK)
         rc = make_loop(d, err);
     if (rc < 0)
@@ -442,6 +567,8 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     d->view.started_ms = bh_daemon_now(d);
     rc = read_silicon(d, err);
     if (rc == BH_OK)
+        rc = bh_drift_driver(d, err);
+    if (rc == BH_OK)
         rc = bh_canary_driver(d, &shares, err);
     d->shares = rc == BH_OK && shares;
     if (rc == BH_OK)
@@ -457,10 +584,13 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK && bh_tier_reconcile(d, err) < 0)
         bh_daemon_say(d, "networks of containers may not be as they should: %s", err->msg);
     if (rc == BH_OK) {
+        bh_drift_start(d);
         bh_canary_cards(d);
         bh_life_take_up(d);
+        bh_health_tick(d);
         bh_watch_looked(d);
         bh_daemon_show(d);
+        bh_meter_start(d);
         bh_note_node(d, true);
         d->started = true;
     }
@@ -481,15 +611,20 @@ void bh_daemon_fini(struct bh_daemon *d)
     struct bh_err err;
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
+    bh_ponder_fini(d);
+    bh_retain_fini(d);
     if (d->started)
         bh_note_node(d, false);
     bh_idmap_fini(&d->came_in);
     bh_life_free_all(d);
+    bh_health_fini(d);
+    bh_sleep_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
     bh_api_free(d->api);
     bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);
     bh_mech_fini(d);
+    bh_meter_fini(&d->meter);
     bh_watch_fini(&d->watch);
     bh_checks_fini(&d->checks);
     if (d->audit && bh_audit_stop(d->audit, &err) < 0)

@@ -26,7 +26,12 @@
 #include "host/cgroup.h"
 #include "node/cert.h"
 #include "node/checks.h"
+#include "node/clock.h"
+#include "node/health.h"
+#include "node/meter.h"
+#include "node/room.h"
 #include "node/silicon.h"
+#include "node/sleep.h"
 #include "node/tier.h"
 #include "node/watch.h"
 #include "node/worker.h"
@@ -41,6 +46,8 @@ struct bh_daemon_options {
     const char *policy_path; /* applied at the start where it differs from the one in force; NULL: none */
     const char *node_name;   /* NULL: the host's */
     const char *listen;      /* HTTPS, at ADDRESS:PORT; NULL: none */
+    bool
+        replace_audit_key; /* the key of the audit log is lost: go on with a new one, and a mark in the log */
     const char *cert_path, *key_path; /* of HTTPS: both or none; none: one is made */
 };
 
@@ -91,10 +98,13 @@ struct bh_life {
     bool stopping;     /* its keeper was told to end it */
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
+    uint32_t doubts;   /* times that nobody could say what its keeper does */
     char tenant[64];
     char why[160];     /* it has to leave, or could not be set up */
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
+    uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
+    char held[200];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -115,8 +125,14 @@ struct bh_made_server {
     char domain[64], pool[64], gpus[1600];
     uint32_t uid, gid;
     bool up, stopping;
+    bool unsure;             /* whether it runs was not to be known at the start */
     sd_event_source *source; /* its keeper's end */
 };
+
+/* Questions that a child works out, and answers that still hold (ponder.c). */
+struct bh_ponder;
+struct bh_ponder_kept;
+struct bh_retain; /* retain.c */
 
 struct bh_daemon {
     struct bh_daemon_options opt;
@@ -128,11 +144,14 @@ struct bh_daemon {
     struct bh_api_ops ops;
     struct bh_api_view view;
     struct bh_silicon silicon;
+    struct bh_node_health health;
+    struct bh_sleepers sleepers;
     struct bh_rule_book book;
     struct bh_sched *sched; /* NULL: no policy yet */
     struct bh_cgroups cgroups;
     bool has_cgroups;
     struct bh_containers tier;
+    struct bh_meter meter;
     struct bh_watch watch;
     struct bh_checks checks;
     BH_VEC(struct bh_made_cut) cuts;
@@ -146,21 +165,28 @@ struct bh_daemon {
     BH_VEC(struct bh_life *) runs;
     struct bh_idmap by_job, by_lease; /* to places in runs */
     BH_VEC(struct bh_pending) pending;
+    struct bh_room room;
+    struct bh_retain *retain;
+    BH_VEC(struct bh_ponder *) ponders;
+    struct bh_ponder_kept *pondered;
+    size_t pondered_next;
     struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     sd_event_source *turn_source, *tick_source, *look_source;
-    uint64_t last_ms;         /* the clock never goes back inside */
-    uint64_t last_ticks_ms;   /* of the clock that nobody sets, at that time */
+    struct bh_clock clock;
+    uint64_t last_ms;         /* what it said last; it never goes back */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
+    uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
+    bool was_held; /* the doctor knows of jobs that are set aside */
     bool started; /* up to where requests are served */
 };
 
-/* Milliseconds since 1970 that never fall. */
+/* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);

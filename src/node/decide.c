@@ -8,8 +8,9 @@
 #include "node/rule.h"
 
 #include <stdio.h>
+#include <time.h>
 
-enum { STEPS = 2000000, BROKEN_MS = 1000 };
+enum { STEPS = 2000000, BROKEN_MS = 1000, HOLD_MS = 30000 };
 
 static int apply(void *context, const struct bh_sched_event *e, struct bh_err *err)
 {
@@ -73,6 +74,15 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+/* As if the scheduler did not know it, for a while. */
+static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
+{
+    if (strcmp(run->held, words) != 0)
+        bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
+    run->held_ms = bh_daemon_now(d) + HOLD_MS;
+    (void)snprintf(run->held, sizeof(run->held), "%s", words);
+}
+
 void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
@@ -82,7 +92,7 @@ void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
     struct bh_admit_refusal why;
     struct bh_err err;
     run->known = false;
-    if (!d->sched || run->after == BH_AFTER_NOTHING)
+    if (!d->sched || run->after == BH_AFTER_NOTHING || run->held_ms)
         return;
     int rc = bh_store_job_get(d->store, &arena, run->job, &row, &err);
     if (rc < 0) {
@@ -90,7 +100,10 @@ void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
     } else {
         const struct bh_admit_ask ask = bh_rule_ask(&row);
         if (!bh_rule_judge(&d->book, &ask, &job, &run->terms, &grant, &why)) {
-            bh_life_disallow(d, run, why.what);
+            if (why.code == BH_ADMIT_NOT_HERE)
+                hold(d, run, why.what); /* a tool that is missing today may be there tomorrow */
+            else
+                bh_life_disallow(d, run, why.what);
         } else if (!bh_life_waits(run)) {
             rc = say_found(d, run, &job, &err);
             run->known = rc == BH_OK;
@@ -127,8 +140,8 @@ static enum bh_health health_of(struct bh_daemon *d, const char *uuid)
         if (card.cordoned_ms || card.health == BH_CARD_SUSPECT)
             health = BH_HEALTH_CORDON;
         if (card.health == BH_CARD_BAD)
-            health = BH_HEALTH_FAILED;
-        for (size_t i = 0; i < slices.n && health != BH_HEALTH_FAILED; i++) {
+            health = BH_HEALTH_QUARANTINED; /* who was on it was ended with the same step (health.c) */
+        for (size_t i = 0; i < slices.n; i++) {
             const enum bh_health so = health_with(d, &slices.at[i]);
             health = so == BH_HEALTH_OK || health == BH_HEALTH_QUARANTINED ? health : so;
         }
@@ -289,6 +302,70 @@ static int write_one(struct bh_daemon *d, const struct bh_decision *dec, struct 
     return is_start(dec) ? write_start(d, run, dec, err) : write_evict(d, run, dec, err);
 }
 
+/* All of it or nothing: one that cannot be written leaves the others as they are. */
+static int write_alone(struct bh_daemon *d, const struct bh_decision *dec, struct bh_err *err)
+{
+    struct bh_life *run = bh_life_of_job(d, dec->job);
+    const struct bh_life before = run ? *run : (struct bh_life){0};
+    int rc = bh_store_begin(d->store, err);
+    if (rc < 0)
+        return rc;
+    rc = write_one(d, dec, err);
+    if (rc == BH_OK)
+        rc = bh_store_commit(d->store, err);
+    else
+        bh_store_rollback(d->store);
+    if (rc < 0 && run)
+        *run = before;
+    return rc;
+}
+
+/*
+ * Its job is set aside for a while, as if the scheduler did not know it: else the same would be decided again at once, for
+ * ever, and nothing else. In the log once for each reason. Fails where it was the disk that failed.
+ */
+static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const char *why, struct bh_err *err)
+{
+    struct bh_life *run = bh_life_of_job(d, dec->job);
+    char id[24], words[sizeof(run->held)];
+    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)dec->job);
+    (void)snprintf(words, sizeof(words), "set aside for a while, for %s could not be written down: %.120s",
+                   is_start(dec) ? "its start" : "that it has to go", why);
+    const struct bh_audit_event e = {.event = BH_AUDIT_ALLOC_DENY,
+                                     .sub = "service:bulkheadd",
+                                     .tenant = run ? run->tenant : NULL,
+                                     .object_type = "job",
+                                     .object_id = id,
+                                     .after = "set aside",
+                                     .reason = words};
+    const bool is_new = !run || strcmp(run->held, words) != 0;
+    const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
+    if (rc < 0)
+        return rc;
+    if (run)
+        hold(d, run, words);
+    return BH_OK;
+}
+
+/* Durable when it returns BH_OK. refused[i]: the i-th is not, and is set aside. */
+static int write_all(struct bh_daemon *d, const struct bh_decision *at, size_t n, bool *refused,
+                     struct bh_err *err)
+{
+    int rc = bh_store_begin(d->store, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc == BH_OK && i < n; i++) {
+        struct bh_err why;
+        refused[i] = write_alone(d, &at[i], &why) < 0;
+        if (refused[i])
+            rc = set_aside(d, &at[i], why.msg, err);
+    }
+    if (rc == BH_OK)
+        return bh_store_commit(d->store, err);
+    bh_store_rollback(d->store);
+    return rc;
+}
+
 static void act(struct bh_daemon *d, const struct bh_decision *dec)
 {
     struct bh_life *run = bh_life_of_job(d, dec->job);
@@ -298,9 +375,21 @@ static void act(struct bh_daemon *d, const struct bh_decision *dec)
         bh_life_go_on(d, run);
 }
 
+/* The scheduler forgets what it decided. False: it cannot be told, and is to be made anew. */
+static bool withdrawn(struct bh_daemon *d, const struct bh_decision *dec)
+{
+    struct bh_life *run = bh_life_of_job(d, dec->job);
+    if (!run || !is_start(dec))
+        return false;
+    bh_decide_tell(d, BH_SCHED_FINISH, run);
+    run->known = false;
+    return true;
+}
+
 void bh_decide_later(struct bh_daemon *d, const struct bh_err *why)
 {
     bh_daemon_say(d, "nothing is decided for a moment: %s", why->msg);
+    d->meter.store_failures++;
     (void)snprintf(d->checks.store, sizeof(d->checks.store), "%.190s", why->msg);
     if (!d->broken_until_ms) /* what fails meanwhile does not put it off */
         d->broken_until_ms = bh_daemon_now(d) + BROKEN_MS;
@@ -326,7 +415,7 @@ static bool recovered(struct bh_daemon *d)
     return !d->broken_until_ms;
 }
 
-void bh_decide(struct bh_daemon *d)
+static void decide(struct bh_daemon *d)
 {
     struct bh_err err;
     size_t n = 0;
@@ -335,14 +424,8 @@ void bh_decide(struct bh_daemon *d)
         return;
     const struct bh_decision *at = bh_sched_decide(d->sched, bh_daemon_now(d), STEPS, &n);
     take_refusals(d);
-    int rc = n ? bh_store_begin(d->store, &err) : BH_OK;
-    for (size_t i = 0; rc == BH_OK && i < n; i++)
-        rc = write_one(d, &at[i], &err);
-    if (n && rc == BH_OK)
-        rc = bh_store_commit(d->store, &err);
-    else if (n)
-        bh_store_rollback(d->store);
-    if (rc < 0) {
+    BH_AUTOFREE bool *refused = bh_alloc(n + 1, sizeof(*refused));
+    if (n && write_all(d, at, n, refused, &err) < 0) {
         bh_decide_later(d, &err);
         return;
     }
@@ -351,8 +434,75 @@ void bh_decide(struct bh_daemon *d)
     BH_AUTOFREE struct bh_decision *mine = bh_alloc(n, sizeof(*mine));
     if (n)
         memcpy(mine, at, n * sizeof(*mine));
+    bool again = false;
     for (size_t i = 0; i < n; i++)
-        act(d, &mine[i]);
+        if (refused[i])
+            again |= !withdrawn(d, &mine[i]);
+        else
+            act(d, &mine[i]);
+    if (again && !d->broken_until_ms && bh_decide_anew(d, &err) < 0)
+        bh_decide_later(d, &err);
     if (more)
         bh_daemon_due(d);
+}
+
+static uint64_t clock_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+void bh_decide(struct bh_daemon *d)
+{
+    const uint64_t began = clock_us();
+    decide(d);
+    bh_meter_cycle(&d->meter, clock_us() - began);
+}
+
+/* ---- those that are set aside ---- */
+
+bool bh_decide_check(const struct bh_daemon *d, struct bh_arena *arena, struct bh_api_check *ret)
+{
+    const struct bh_life *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < d->runs.n; i++)
+        if (d->runs.at[i]->held_ms) {
+            first = first ? first : d->runs.at[i];
+            n++;
+        }
+    if (!n)
+        return false;
+    *ret = (struct bh_api_check){
+        .layer = "scheduler",
+        .state = "warn",
+        .sentence = bh_arena_printf(arena, "%zu job%s set aside, one of them J%llu: %s", n,
+                                    n == 1 ? " is" : "s are", (unsigned long long)first->job, first->held),
+        .mend = "it is tried again by itself; where it stays so, cancel the job and report what is said"};
+    return true;
+}
+
+void bh_decide_tick(struct bh_daemon *d)
+{
+    struct bh_err err;
+    bool held = false, again = false;
+    const uint64_t now_ms = bh_daemon_now(d);
+    for (size_t i = d->broken_until_ms ? 0 : d->runs.n; i-- > 0;) { /* one that is refused leaves its place */
+        struct bh_life *run = d->runs.at[i];
+        if (!run->held_ms)
+            continue;
+        held = true;
+        if (now_ms < run->held_ms)
+            continue;
+        run->held_ms = 0;
+        if (bh_life_waits(run))
+            bh_decide_take_up(d, run);
+        else
+            again = true; /* what it has is the scheduler's again */
+    }
+    if (held || d->was_held)
+        bh_checks_stale(d);
+    d->was_held = held;
+    if (again && bh_decide_anew(d, &err) < 0)
+        bh_decide_later(d, &err);
 }

@@ -15,7 +15,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { PAGE = 1000 };
+enum { PAGE = 1000, DOUBTS = 60 /* between two words of it */ };
 
 /* ---- the table ---- */
 
@@ -249,6 +249,13 @@ void bh_life_watch(struct bh_daemon *d, struct bh_life *run, int pidfd)
         close(pidfd);
 }
 
+void bh_life_doubt(struct bh_daemon *d, struct bh_life *run, const struct bh_err *why)
+{
+    if (run->doubts++ % DOUBTS == 0)
+        bh_daemon_say(d, "L%llu: it is not known whether it is kept, and asked again: %s",
+                      (unsigned long long)run->lease, why->msg);
+}
+
 static int on_started(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
     struct bh_life *run = arg;
@@ -347,6 +354,8 @@ static void ended(struct bh_daemon *d, struct bh_life *run, const struct bh_keep
     char why[BH_KEEPER_TEXT];
     const bool lost = look->found == BH_KEEPER_LOST;
     const struct bh_keeper_end *end = &look->end;
+    if (!lost)
+        bh_meter_ended(d, run, end);
     if (lost)
         (void)snprintf(why, sizeof(why), "its keeper is gone without a word");
     else if (end->how == BH_KEEPER_NOT_BEGUN)
@@ -387,10 +396,12 @@ static void look_at_keeper(struct bh_daemon *d, struct bh_life *run)
     const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
     const int rc = bh_keeper_look(&at, &look, &err);
     bh_arena_fini(&arena);
-    if (rc < 0) {
-        bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
+    if (rc < 0)
+        bh_life_doubt(d, run, &err);
+    if (rc == BH_INVALID) /* it has ended, and nobody can say how */
         look = (struct bh_keeper_look){.found = BH_KEEPER_LOST, .pidfd = -1};
-    }
+    else if (rc < 0)
+        return; /* the next tick asks again */
     if (look.found == BH_KEEPER_LIVES)
         lives(d, run, look.pidfd);
     else if (look.found == BH_KEEPER_NEVER && run->state == BH_LEASE_PREPARING)

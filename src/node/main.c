@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - bulkheadd: its words, and how it ends. */
-#include "node/daemon.h"
+#include "node/upkeep.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -11,6 +11,7 @@
 static const char usage[] =
     "usage: bulkheadd [--policy FILE] [--state FOLDER] [--run FOLDER] [--name NODE]\n"
     "                 [--listen ADDRESS:PORT [--cert FILE --key FILE]]\n"
+    "       bulkheadd --restore BACKUP [--state FOLDER] [--run FOLDER]\n"
     "\n"
     "Turns a policy into leases on this machine's GPUs and keeps them through anything. Runs in the\n"
     "foreground; systemd or a shell may put it elsewhere. Needs root.\n"
@@ -22,20 +23,40 @@ static const char usage[] =
     "  --listen AT      serve the API over HTTPS too, at 127.0.0.1:8443 or [::1]:8443 (default: unix socket only)\n"
     "  --cert FILE      HTTPS: the certificate, with those that vouch for it (PEM; default: one is made)\n"
     "  --key FILE       HTTPS: its key (PEM)\n"
+    "  --restore FILE   put a backup in the place of the state, and end; no daemon and no work may run\n"
+    "  --replace-audit-key   audit.key is lost: go on with a new one; the log shows that place for ever\n"
     "\n"
     "Exit status: 0 it was told to end; 1 the policy or the machine does not allow it; 2 wrong use; 3 not\n"
     "root; 4 no driver or no GPU; 5 the port is taken; 7 another bulkheadd has the state; 70 it could not go on.\n";
 
-enum { OPT_POLICY = 1, OPT_STATE, OPT_RUN, OPT_NAME, OPT_LISTEN, OPT_CERT, OPT_KEY, OPT_HELP, OPT_VERSION };
-static const struct option options[] = {
-    {"policy", required_argument, NULL, OPT_POLICY}, {"state", required_argument, NULL, OPT_STATE},
-    {"run", required_argument, NULL, OPT_RUN},       {"name", required_argument, NULL, OPT_NAME},
-    {"listen", required_argument, NULL, OPT_LISTEN}, {"cert", required_argument, NULL, OPT_CERT},
-    {"key", required_argument, NULL, OPT_KEY},       {"help", no_argument, NULL, OPT_HELP},
-    {"version", no_argument, NULL, OPT_VERSION},     {0}};
+enum {
+    OPT_POLICY = 1,
+    OPT_STATE,
+    OPT_RUN,
+    OPT_NAME,
+    OPT_LISTEN,
+    OPT_CERT,
+    OPT_KEY,
+    OPT_RESTORE,
+    OPT_REPLACE,
+    OPT_HELP,
+    OPT_VERSION
+};
+static const struct option options[] = {{"policy", required_argument, NULL, OPT_POLICY},
+                                        {"state", required_argument, NULL, OPT_STATE},
+                                        {"run", required_argument, NULL, OPT_RUN},
+                                        {"name", required_argument, NULL, OPT_NAME},
+                                        {"listen", required_argument, NULL, OPT_LISTEN},
+                                        {"cert", required_argument, NULL, OPT_CERT},
+                                        {"key", required_argument, NULL, OPT_KEY},
+                                        {"restore", required_argument, NULL, OPT_RESTORE},
+                                        {"replace-audit-key", no_argument, NULL, OPT_REPLACE},
+                                        {"help", no_argument, NULL, OPT_HELP},
+                                        {"version", no_argument, NULL, OPT_VERSION},
+                                        {0}};
 
 /* 0: go on; else 1 + the exit status. */
-static int read_words(int argc, char **argv, struct bh_daemon_options *o)
+static int read_words(int argc, char **argv, struct bh_daemon_options *o, const char **ret_restore)
 {
     int c;
     while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -61,6 +82,12 @@ static int read_words(int argc, char **argv, struct bh_daemon_options *o)
         case OPT_KEY:
             o->key_path = optarg;
             break;
+        case OPT_RESTORE:
+            *ret_restore = optarg;
+            break;
+        case OPT_REPLACE:
+            o->replace_audit_key = true;
+            break;
         case OPT_HELP:
             fputs(usage, stdout);
             return 1;
@@ -81,16 +108,29 @@ static int read_words(int argc, char **argv, struct bh_daemon_options *o)
     return 3;
 }
 
+static int put_back(const struct bh_daemon *d, const char *from, int rc, struct bh_err *err)
+{
+    if (rc == BH_OK)
+        rc = bh_upkeep_restore(&d->opt, from, err);
+    if (rc < 0)
+        fprintf(stderr, "bulkheadd: %s\n", err->msg);
+    else
+        bh_daemon_say(d, "%s is the state in %s now; what was there is bulkhead.db.replaced", from,
+                      d->opt.state_dir);
+    return rc < 0 ? bh_code_exit(rc) : 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct bh_daemon d;
     struct bh_err err;
+    const char *restore = NULL;
     const char *state = getenv("BULKHEAD_STATE_DIR"), *run = getenv("BULKHEAD_RUN_DIR");
     const char *cgroup = getenv("BULKHEAD_CGROUP"); /* two daemons on one machine, as in tests, need two */
     (void)snprintf(d.cgroup, sizeof(d.cgroup), "%s", cgroup && *cgroup ? cgroup : "bulkhead");
     d.opt.state_dir = state && *state ? state : "/var/lib/bulkhead";
     d.opt.run_dir = run && *run ? run : "/run/bulkhead";
-    const int words = read_words(argc, argv, &d.opt);
+    const int words = read_words(argc, argv, &d.opt, &restore);
     if (words)
         return words - 1;
     /* Governor and keepers look there too. */
@@ -99,6 +139,8 @@ int main(int argc, char **argv)
     int rc = geteuid() == 0 ? BH_OK
                             : bh_fail(&err, BH_DENIED,
                                       "root is needed: tenants' processes, cgroups and GPUs are others'");
+    if (restore)
+        return put_back(&d, restore, rc, &err);
     if (rc == BH_OK)
         rc = bh_daemon_start(&d, &err);
     if (rc == BH_OK) {

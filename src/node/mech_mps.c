@@ -8,6 +8,7 @@
  * before it is started, and forgotten when it has ended.
  */
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "base/units.h"
 #include "host/mps.h"
 #include "launch/keeper.h"
@@ -212,8 +213,9 @@ static size_t add_devices(const struct bh_mech_server *s, struct bh_arena *arena
             paths[n++] = bh_arena_printf(arena, "/dev/nvidia%d", all->devices.at[i].minor);
     *ret = bh_arena_alloc(arena, n * sizeof(**ret));
     for (size_t i = 0; i < n; i++) {
+        char host[BH_SYSPATH_MAX];
         struct stat st;
-        if (stat(paths[i], &st) == 0 && S_ISCHR(st.st_mode))
+        if (bh_syspath(host, paths[i]) && stat(host, &st) == 0 && S_ISCHR(st.st_mode))
             (*ret)[found++] =
                 (struct bh_keeper_device){.major = major(st.st_rdev), .minor = minor(st.st_rdev)};
     }
@@ -388,6 +390,22 @@ static int watch(struct bh_daemon *d, struct bh_made_server *s, struct bh_err *e
     return BH_OK;
 }
 
+/* After a restart. What cannot be known takes nobody's server away. */
+static void find_again(struct bh_daemon *d, struct bh_made_server *s)
+{
+    struct bh_err err;
+    const int rc = watch(d, s, &err);
+    const bool unsure = rc < 0 && rc != BH_NOT_FOUND && rc != BH_INVALID;
+    if (unsure && !s->unsure)
+        bh_daemon_say(d, "MPS server M%llu: it is not known whether it runs, and asked again: %s",
+                      (unsigned long long)s->number, err.msg);
+    s->unsure = unsure;
+    if (rc < 0 && !unsure) {
+        fail_users(d, s);
+        forget(d, s);
+    }
+}
+
 int bh_mech_mps_made(struct bh_daemon *d, const struct bh_mech_server *order, struct bh_err *err)
 {
     struct bh_made_server *s = by_number(d, order->number);
@@ -442,6 +460,10 @@ void bh_mech_tick(struct bh_daemon *d)
             .version = BH_KEEPER_VERSION, .op = BH_KEEPER_STOP, .grace_ms = UINT32_MAX};
         struct bh_keeper_status status;
         struct bh_err err;
+        if (s->unsure) {
+            find_again(d, s);
+            continue;
+        }
         if (s->stopping || is_used(d, s))
             continue;
         const struct bh_keeper_place at = place_of(d, s->number, &arena);
@@ -508,10 +530,7 @@ void bh_mech_mps_restore(struct bh_daemon *d)
     if (d->servers.n)
         find_users(d);
     for (size_t i = d->servers.n; i-- > 0;)
-        if (watch(d, d->servers.at[i], &err) < 0) {
-            fail_users(d, d->servers.at[i]);
-            forget(d, d->servers.at[i]);
-        }
+        find_again(d, d->servers.at[i]);
 }
 
 /* ---- clients ---- */

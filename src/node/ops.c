@@ -107,14 +107,14 @@ static const char *id_text(char letter, uint64_t id, struct id_text *ret)
 
 /* ---- submit ---- */
 
-static struct bh_admit_ask ask_of(const struct bh_api_caller *by, const struct bh_api_submit *what)
+static struct bh_admit_ask ask_of(const struct bh_api_submit *what)
 {
     const int tier = what->tier ? bh_words_find(&bh_words_tier, what->tier) : -1;
     const int priority = what->priority ? bh_words_find(&bh_words_priority, what->priority) : -1;
     return (struct bh_admit_ask){.name = what->name,
                                  .tenant = what->tenant,
                                  .pool = what->pool,
-                                 .user = by->uid,
+                                 .user = what->uid,
                                  .gpus = (uint32_t)what->gpus,
                                  .share_milli = what->milli >= BH_GPU_MILLI ? 0 : (uint32_t)what->milli,
                                  .memory_bytes = what->memory_mib << MIB_SHIFT,
@@ -221,6 +221,25 @@ static int find_key(struct bh_daemon *d, const char *note, uint64_t *ret_id, str
     return rc;
 }
 
+static uint64_t bytes_of(const struct bh_api_texts *texts)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < texts->n; i++)
+        sum += strlen(texts->at[i]) + 1;
+    return sum;
+}
+
+/* Before it is judged: who has too much waiting is not to fill the log with refusals either. */
+static int has_room(struct bh_daemon *d, const struct bh_api_caller *by, const struct bh_api_submit *what,
+                    struct bh_err *err)
+{
+    struct bh_store_load now;
+    const int rc = bh_store_load_get(d->store, what->tenant, by->user, &now, err);
+    return rc < 0 ? rc
+                  : bh_room_check(&d->room, &now, bytes_of(&what->argv) + bytes_of(&what->env),
+                                  bh_api_may(by, UINT32_C(1) << BH_ROLE_OPERATOR, NULL), err);
+}
+
 static int op_submit(void *self, const struct bh_api_caller *by, const struct bh_api_submit *what,
                      uint64_t ticket, uint64_t *ret_id, struct bh_err *err)
 {
@@ -242,10 +261,22 @@ static int op_submit(void *self, const struct bh_api_caller *by, const struct bh
         /* It may have been asked for in this very turn. */
         return rc == BH_OK && bh_store_in_transaction(d->store) ? later(d, ticket, *ret_id) : rc;
     }
-    const struct bh_admit_ask ask = ask_of(by, what);
+    if ((rc = has_room(d, by, what, err)) < 0) {
+        bh_arena_fini(&arena);
+        return rc;
+    }
+    const struct bh_admit_ask ask = ask_of(what);
     if (!bh_rule_judge(&d->book, &ask, &p.job, &terms, &grant, &why)) {
         bh_arena_fini(&arena);
         return refuse(d, by, what, &why, err);
+    }
+    if (bh_str_eq(what->image, BH_TIER_EXTERNAL_IMAGE) &&
+        (grant.tier != BH_TIER_CONTAINER || !(terms.cap_bytes || terms.weight))) {
+        bh_arena_fini(&arena);
+        return bh_fail(
+            err, BH_REFUSED,
+            "a lease for another container engine (image: cdi) is of tier container, and of a pool that the "
+            "gate holds: a card of its own has no profile that an engine could be given");
     }
     if (what->dry_run) {
         bh_arena_fini(&arena);
@@ -379,10 +410,6 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    if (order == BH_API_LEASE_SUSPEND)
-        return bh_fail(err, BH_REFUSED,
-                       "the daemon does not suspend leases yet; as root: bulkhead suspend L%llu",
-                       (unsigned long long)lease);
     struct bh_audit_event e = event_by(by, events[order]);
     e.tenant = run->tenant;
     e.object_type = "lease";
@@ -395,6 +422,9 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (rc == BH_OK)
         rc = append_override(d, by, run->job, &e, err);
     rc = keep(d, rc, err);
+    if (rc == BH_OK &&
+        (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
+        return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
     if (rc == BH_OK)
         rc = govern(d, run, order, err);
     return rc == BH_OK ? later(d, ticket, lease) : rc;
@@ -452,9 +482,11 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     uint32_t again = 0;
-    rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
-                                      : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d), by->principal,
-                                                             reason ? reason : "", err);
+    rc = order == BH_API_GPU_UNCORDON ? bh_health_write_well(d, uuid, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = order == BH_API_GPU_UNCORDON ? bh_store_card_uncordon(d->store, uuid, err)
+                                          : bh_store_card_cordon(d->store, uuid, bh_daemon_now(d),
+                                                                 by->principal, reason ? reason : "", err);
     if (rc == BH_OK && order == BH_API_GPU_UNCORDON)
         rc = bh_clear_write_retry(d, uuid, &again, err);
     if (rc == BH_OK)
@@ -470,6 +502,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
     if (rc < 0)
         return rc;
     bh_decide_health(d, uuid);
+    bh_checks_stale(d);
     if (order == BH_API_GPU_DRAIN)
         drain(d, uuid);
     show_card(d, uuid);
@@ -533,7 +566,7 @@ static int op_token_add(void *self, const struct bh_api_caller *by, const struct
     struct bh_store_token token = {.subject = what->subject,
                                    .role = what->role,
                                    .tenant = what->tenant,
-                                   .created_ms = bh_daemon_now(d),
+                                   .created_ms = d->view.wall_ms,
                                    .expires_ms = what->expires_ms};
     struct bh_audit_event e = event_by(by, BH_AUDIT_TOKEN_CREATE);
     memcpy(token.sha256, what->sha256, sizeof(token.sha256));
@@ -577,6 +610,20 @@ static int op_checkpoint(void *self, const struct bh_api_caller *by, uint64_t ti
     *ret_size = 0;
     const int rc = bh_ops_commit(d, err);
     return rc == BH_OK ? bh_audit_checkpoint(d->audit, err) : rc;
+}
+
+static int op_rotate(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                     uint32_t *ret_key, struct bh_err *err)
+{
+    struct bh_daemon *d = self;
+    struct bh_audit_event e = event_by(by, BH_AUDIT_AUDIT_KEY_CHANGE);
+    (void)ticket;
+    e.reason = reason;
+    int rc = bh_ops_commit(d, err); /* it needs a transaction of its own */
+    if (rc == BH_OK)
+        rc = bh_audit_rotate(d->audit, &e, err);
+    *ret_key = bh_audit_current_key(d->audit)->id;
+    return rc;
 }
 
 static int op_backup(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
@@ -630,6 +677,7 @@ static void op_came_in(void *self, const struct bh_api_caller *by)
 
 void bh_ops_init(struct bh_daemon *d)
 {
+    d->room = bh_room_as_told();
     d->ops = (struct bh_api_ops){.self = d,
                                  .submit = op_submit,
                                  .cancel = op_cancel,
@@ -643,7 +691,9 @@ void bh_ops_init(struct bh_daemon *d)
                                  .token_add = op_token_add,
                                  .token_revoke = op_token_revoke,
                                  .checkpoint = op_checkpoint,
+                                 .rotate = op_rotate,
                                  .backup = op_backup,
+                                 .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed,
                                  .came_in = op_came_in};
 }

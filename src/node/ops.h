@@ -9,9 +9,10 @@ void bh_ops_init(struct bh_daemon *d);
 /* The end of a turn of the loop: what was taken is committed, told to the scheduler and answered. */
 int bh_ops_commit(struct bh_daemon *d, struct bh_err *err);
 /* The answers that are worked out rather than read (why.c). */
-int bh_ops_why(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
+int bh_ops_why(void *self, const struct bh_api_caller *by, uint64_t job, uint64_t ticket,
+               struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
 const char *bh_ops_waits(void *self, uint64_t job);
 int bh_ops_what_if(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
-                   struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);
+                   uint64_t ticket, struct bh_err *err);
 
 #endif

@@ -177,6 +177,7 @@ struct bh_admit_ask bh_rule_ask(const struct bh_store_job *job)
                                  .submit_ms = job->submit_ms,
                                  .duration_ms = job->duration_ms,
                                  .deadline_ms = job->deadline_ms,
+                                 .runs = job->state == BH_JOB_RUNNING,
                                  .gang = job->gpus > 1,
                                  .image = *job->image ? job->image : NULL};
 }

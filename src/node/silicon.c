@@ -151,7 +151,8 @@ int bh_silicon_record(const struct bh_silicon *s, struct bh_store *store, uint64
         if (!d->alive || !d->uuid)
             continue;
         const int rc = bh_store_card_put(store, &card, err);
-        if (rc < 0)
+        if (rc < 0 &&
+            rc != BH_CONFLICT) /* less memory than was given away: drift.c keeps it from the next one */
             return rc;
     }
     return BH_OK;
@@ -196,9 +197,14 @@ static void state_of(struct bh_api_gpu *row, const struct bh_gpu_device *d, cons
         row->state = "cordoned";
         row->reason = card->cordon_why;
     }
+    if (card && card->health != BH_CARD_OK) {
+        row->state =
+            card->health == BH_CARD_BAD || bh_str_eq(row->state, "quarantined") ? "quarantined" : "cordoned";
+        row->reason = card->health_why;
+    }
     if (!d->alive) {
         row->state = "lost";
-        row->reason = d->trouble;
+        row->reason = card && card->health == BH_CARD_BAD ? card->health_why : d->trouble;
     }
 }
 
@@ -235,6 +241,9 @@ static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh
                                .fabric = d->domain,
                                .numa = d->numa < 0 ? UINT64_MAX : (uint64_t)d->numa,
                                .layout = layout_of(&s->arena, d, &slices),
+                               .vbios = d->vbios,
+                               .gsp = d->gsp,
+                               .inforom = d->inforom,
                                .memory_mib = mib_of(d->total_bytes),
                                .used_mib = d->used_bytes.why ? UINT64_MAX : d->used_bytes.v >> MIB_SHIFT,
                                .util_percent = value_of(d->util_percent),

@@ -8,6 +8,7 @@
 #include "node/spec.h"
 
 #include "base/str.h"
+#include "base/sysfile.h"
 #include "node/mech.h"
 
 #include <errno.h>
@@ -44,8 +45,9 @@ struct devices {
 /* One that is not there cannot be opened by anybody. */
 static void add_node(struct devices *v, const char *path)
 {
+    char host[BH_SYSPATH_MAX];
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISCHR(st.st_mode))
+    if (bh_syspath(host, path) && stat(host, &st) == 0 && S_ISCHR(st.st_mode))
         *bh_vec_push(v) = (struct bh_keeper_device){.major = major(st.st_rdev), .minor = minor(st.st_rdev)};
 }
 
@@ -166,12 +168,28 @@ static void add_gate(const struct bh_life *run, struct bh_keeper_spec *ret)
     (void)snprintf(ret->share.name, sizeof(ret->share.name), "L%llu", (unsigned long long)run->lease);
 }
 
+/* Nothing but these can be opened in its cgroup. */
+static int hold_devices(const struct bh_daemon *d, const struct bh_tier_parts *parts,
+                        const struct bh_mech_gift *gift, struct bh_arena *arena, struct bh_keeper_spec *ret,
+                        struct bh_err *err)
+{
+    struct devices devices = {.arena = arena};
+    const int rc = add_devices(d, parts->grants, gift, &devices, err);
+    ret->limits.devices_held = d->has_cgroups;
+    struct bh_keeper_device *at = bh_arena_alloc(arena, (devices.n + 1) * sizeof(*at));
+    if (devices.n)
+        memcpy(at, devices.at, devices.n * sizeof(*at));
+    ret->limits.devices = at;
+    ret->limits.n_devices = devices.n;
+    bh_vec_fini(&devices);
+    return rc;
+}
+
 static int as_process(const struct bh_daemon *d, const struct bh_tier_parts *parts,
                       const struct bh_mech_gift *gift, struct bh_arena *arena, struct bh_keeper_spec *ret,
                       struct bh_err *err)
 {
-    struct devices devices = {.arena = arena};
-    int rc = add_devices(d, parts->grants, gift, &devices, err);
+    int rc = hold_devices(d, parts, gift, arena, ret, err);
     ret->uid = parts->job->uid;
     ret->gid = parts->job->gid;
     if (rc == BH_OK) {
@@ -183,14 +201,16 @@ static int as_process(const struct bh_daemon *d, const struct bh_tier_parts *par
     ret->env = parts->env;
     if (rc == BH_OK)
         rc = bh_tier_process_limits(d, parts->grants, arena, &ret->limits, err);
-    ret->limits.devices_held = d->has_cgroups;
-    struct bh_keeper_device *at = bh_arena_alloc(arena, (devices.n + 1) * sizeof(*at));
-    if (devices.n)
-        memcpy(at, devices.at, devices.n * sizeof(*at));
-    ret->limits.devices = at;
-    ret->limits.n_devices = devices.n;
-    bh_vec_fini(&devices);
     return rc;
+}
+
+/* In the order in which they need each other. */
+static int as_external(struct bh_daemon *d, const struct bh_life *run, const struct bh_tier_parts *parts,
+                       const struct bh_mech_gift *gift, struct bh_arena *arena, struct bh_keeper_spec *ret,
+                       struct bh_err *err)
+{
+    const int rc = hold_devices(d, parts, gift, arena, ret, err);
+    return rc == BH_OK ? bh_tier_external(d, run, parts, arena, ret, err) : rc;
 }
 
 int bh_spec_make(struct bh_daemon *d, const struct bh_life *run, struct bh_arena *arena,
@@ -222,8 +242,11 @@ int bh_spec_make(struct bh_daemon *d, const struct bh_life *run, struct bh_arena
                                             .env = ended(arena, &env),
                                             .caps = gift.caps,
                                             .n_caps = gift.n_caps};
-        rc = container ? bh_tier_container(d, run, &parts, arena, ret, err)
-                       : as_process(d, &parts, &gift, arena, ret, err);
+        if (container && bh_tier_is_external(&job))
+            rc = as_external(d, run, &parts, &gift, arena, ret, err);
+        else
+            rc = container ? bh_tier_container(d, run, &parts, arena, ret, err)
+                           : as_process(d, &parts, &gift, arena, ret, err);
     }
     bh_vec_fini(&grants);
     return rc;

@@ -6,6 +6,7 @@
 #include "base/sysfile.h"
 #include "base/units.h"
 #include "host/bundle.h"
+#include "host/cdi.h"
 #include "host/filter.h"
 #include "host/net_run.h"
 #include "launch/warden.h"
@@ -79,10 +80,19 @@ int bh_tier_find(struct bh_containers *t, const struct bh_cgroups *cgroups, cons
         t->why_not = "crun does not run beside cgroups of version 1, and runc is not installed";
     else
         t->why_not = "neither crun nor runc is installed";
-    if (t->runtime && bh_oci_program(t->hook, sizeof(t->hook), err) < 0) {
+    if (bh_oci_program(t->hook, sizeof(t->hook), err) < 0) {
+        *t->hook = '\0';
         t->runtime = NULL;
         t->why_not = "bulkhead-oci is not installed beside this program";
     }
+    const char *cdi = getenv("BULKHEAD_CDI_DIR");
+    /* Engines look in one place; a daemon with a run folder of its own, as in tests, does not touch what is there. */
+    if (cdi && *cdi)
+        (void)snprintf(t->cdi, sizeof(t->cdi), "%s", cdi);
+    else if (bh_str_eq(run_dir, "/run/bulkhead"))
+        (void)snprintf(t->cdi, sizeof(t->cdi), "%s", BH_CDI_FOLDER);
+    else
+        (void)snprintf(t->cdi, sizeof(t->cdi), "%s/cdi", run_dir);
     int rc = make_folder(t->bundles, run_dir, "bundles", 0711, err);
     return rc == BH_OK ? make_folder(t->containers, run_dir, "containers", 0700, err) : rc;
 }
@@ -336,6 +346,47 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
     return rc;
 }
 
+/* ---- somebody else's engine ---- */
+
+bool bh_tier_is_external(const struct bh_store_job *job)
+{
+    return bh_str_eq(job->image, BH_TIER_EXTERNAL_IMAGE);
+}
+
+int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struct bh_tier_parts *parts,
+                     struct bh_arena *arena, struct bh_keeper_spec *spec, struct bh_err *err)
+{
+    struct bh_gear gear = {0};
+    struct bh_bundle_limits limits;
+    if (!*d->tier.hook || !d->has_cgroups)
+        return bh_fail(err, BH_REFUSED, "no container can be held on this machine: %s",
+                       d->has_cgroups ? d->tier.why_not : "it has no cgroups");
+    if (!spec->gate)
+        return bh_fail(err, BH_REFUSED,
+                       "a card of its own has no gate, and so no profile that an engine could be given");
+    spec->tier = BH_KEEPER_EXTERNAL;
+    spec->listener = bh_arena_printf(arena, "%s/L%llu.gate", d->runs_dir, (unsigned long long)run->lease);
+    const struct bh_cdi cdi = {.lease = run->lease,
+                               .gear = &gear,
+                               .hook = d->tier.hook,
+                               .listener = spec->listener,
+                               .cgroup = spec->cgroup,
+                               .profile_flags = spec->view || spec->share.weight ? BH_FILTER_CONTROLS : 0};
+    int rc = add_limits(d, parts->grants, arena, &limits, err);
+    if (rc == BH_OK)
+        rc = fill_gear(d, parts, &gear, err);
+    if (rc == BH_OK)
+        rc = bh_cdi_write(d->tier.cdi, &cdi, err);
+    bh_gear_fini(&gear);
+    if (rc < 0)
+        return rc;
+    spec->limits.memory_bytes = limits.memory_bytes;
+    spec->limits.pids = limits.pids;
+    spec->limits.cpus = limits.cpus;
+    spec->limits.nodes = limits.mems;
+    return BH_OK;
+}
+
 /* ---- after it ---- */
 
 void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct bh_tier_rest *ret)
@@ -346,6 +397,7 @@ void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct b
     (void)snprintf(ret->bundle, sizeof(ret->bundle), "%s/L%llu", d->tier.bundles, id);
     (void)snprintf(ret->container, sizeof(ret->container), "%s/L%llu", d->tier.containers, id);
     (void)snprintf(ret->listener, sizeof(ret->listener), "%s/L%llu.gate", d->runs_dir, id);
+    (void)snprintf(ret->cdi, sizeof(ret->cdi), "%s", d->tier.cdi);
 }
 
 /* The runtime's notes of a container whose keeper did not live to see its end. */
@@ -365,18 +417,34 @@ static int forget_container(const struct bh_tier_rest *r, struct bh_err *err)
 int bh_tier_clean(const struct bh_tier_rest *r, struct bh_err *err)
 {
     const struct bh_net net = {.lease = r->lease, .tenant = r->tenant};
-    int rc = forget_container(r, err);
-    if (rc < 0 || access(r->bundle, F_OK) < 0)
+    int rc = bh_cdi_remove(r->cdi, r->lease, err);
+    if (rc == BH_OK)
+        rc = forget_container(r, err);
+    if (rc < 0)
         return rc;
+    (void)unlink(r->listener);
+    if (access(r->bundle, F_OK) < 0)
+        return BH_OK;
     if (if_nametoindex(BH_NET_BRIDGE) != 0)
         rc = bh_net_detach(&net, err);
-    (void)unlink(r->listener);
     return rc == BH_OK ? bh_bundle_remove(r->bundle, err) : rc;
+}
+
+/* What a daemon that was killed, or a reboot, left of leases that are over. */
+static void drop_cdi(void *arg, uint64_t lease)
+{
+    struct bh_daemon *d = arg;
+    const struct bh_life *run = bh_life_of_lease(d, lease);
+    struct bh_err err;
+    if ((!run || !bh_lease_may_run(run->state)) && bh_cdi_remove(d->tier.cdi, lease, &err) < 0)
+        bh_daemon_say(d, "the CDI file of L%llu stays: %s", (unsigned long long)lease, err.msg);
 }
 
 int bh_tier_reconcile(struct bh_daemon *d, struct bh_err *err)
 {
     BH_VEC(struct bh_net) live = {0};
+    if (bh_cdi_list(d->tier.cdi, drop_cdi, d, err) < 0)
+        bh_daemon_say(d, "CDI files of leases that are over may be left: %s", err->msg);
     for (size_t i = 0; i < d->runs.n; i++) {
         const struct bh_life *run = d->runs.at[i];
         struct bh_tier_rest rest;

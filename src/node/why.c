@@ -5,10 +5,9 @@
  * A sentence names nobody but the job's own tenant: whoever asks may not be allowed to see the others. Who holds what it
  * waits for stands in rows of its own, which the API shows to those who may.
  */
-#include "core/sched/explain.h"
-#include "core/sched/whatif_search.h"
 #include "node/life.h"
 #include "node/ops.h"
+#include "node/ponder.h"
 #include "node/rule.h"
 
 #include <stdio.h>
@@ -136,30 +135,57 @@ static void add_step(const struct bh_daemon *d, const struct bh_change *c, struc
     }
 }
 
-static void add_remedy(struct bh_daemon *d, uint64_t job, struct bh_arena *a, struct bh_api_why *ret)
+/* What was found, as it stands now in words. */
+static void words_of(const struct bh_daemon *d, const struct bh_ponder_answer *found, struct bh_arena *a,
+                     struct bh_api_why *ret)
 {
-    struct bh_remedy_config config;
-    struct bh_whatif w;
-    struct bh_remedy found = {0};
-    bh_remedy_config_init(&config);
-    bh_whatif_init(&w, d->sched, NULL, bh_daemon_now(d));
-    bh_remedy_find(&w, d->sched, job, &config, &found);
-    for (size_t i = 0; i < found.steps.n; i++)
-        add_step(d, &found.steps.at[i], a, ret);
-    bh_remedy_fini(&found);
-    bh_whatif_fini(&w);
+    ret->starts = found->starts;
+    if (found->is_known)
+        fill(d, &found->verdict, a, ret);
+    for (size_t i = 0; i < found->n_steps; i++)
+        add_step(d, &found->steps[i], a, ret);
+    if (!found->is_over)
+        *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){
+            .kind = "unknown", .sentence = "what would start it was not found in the time that a search has"};
 }
 
-int bh_ops_why(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
+void bh_why_told(struct bh_daemon *d, const uint64_t *tickets, size_t n, const struct bh_ponder_answer *found,
+                 int rc, const struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    struct bh_api_why why = {0};
+    const bool refused = rc == BH_OK && found->code < 0;
+    if (refused)
+        rc = found->code;
+    if (rc == BH_OK)
+        words_of(d, found, &arena, &why);
+    for (size_t i = 0; i < n; i++)
+        bh_api_answer_why(d->api, tickets[i], rc, &why, refused ? &found->err : err);
+    bh_vec_fini(&why.holders);
+    bh_vec_fini(&why.remedies);
+    bh_arena_fini(&arena);
+}
+
+int bh_ops_why(void *self, const struct bh_api_caller *by, uint64_t job, uint64_t ticket,
+               struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
 {
     struct bh_daemon *d = self;
-    struct bh_verdict v;
-    if (!d->sched || !bh_explain(d->sched, NULL, job, bh_daemon_now(d), &v))
+    const struct bh_life *run = bh_life_of_job(d, job);
+    const struct bh_ponder_question question = {.job = job};
+    if (run && run->held_ms && bh_life_waits(run)) {
+        ret->tier = "set aside";
+        ret->sentence = run->held;
+        return BH_OK;
+    }
+    if (!d->sched || !run || !run->known)
         return bh_fail(err, BH_CONFLICT, "J%llu does not wait", (unsigned long long)job);
-    fill(d, &v, arena, ret);
-    if (v.tier != BH_WAIT_NOT)
-        add_remedy(d, job, arena, ret);
-    return BH_OK;
+    const struct bh_ponder_answer *kept = bh_ponder_kept(d, job);
+    if (kept) {
+        words_of(d, kept, arena, ret);
+        return BH_OK;
+    }
+    const int rc = bh_ponder_ask(d, by->principal, &question, ticket, err);
+    return rc == BH_OK ? BH_API_LATER : rc;
 }
 
 /*
@@ -174,6 +200,8 @@ const char *bh_ops_waits(void *self, uint64_t job)
     struct bh_verdict v;
     if (!run || !bh_life_waits(run))
         return NULL;
+    if (run->held_ms)
+        return run->held;
     if (d->sched && d->whys_left && (!run->waits_ms || d->last_ms > run->waits_ms + WAITS_MS)) {
         d->whys_left--;
         run->waits_ms = d->last_ms;
@@ -212,34 +240,20 @@ static int change_of(const struct bh_daemon *d, const struct bh_api_change *c, s
 }
 
 int bh_ops_what_if(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
-                   struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
+                   uint64_t ticket, struct bh_err *err)
 {
     struct bh_daemon *d = self;
-    struct bh_whatif w;
-    struct bh_trial trial;
-    struct bh_verdict v;
-    bh_changes changes = {0};
+    struct bh_ponder_question question = {.job = what->job, .is_if = true};
     int rc = BH_OK;
-    (void)by;
     if (!d->sched || !what->job)
         return bh_fail(err, BH_REFUSED, "only a job that waits can be asked about: submit it first");
-    for (size_t i = 0; rc == BH_OK && i < what->n_changes; i++) {
-        struct bh_change c;
-        rc = change_of(d, &what->changes[i], &c, err);
-        if (rc == BH_OK)
-            *bh_vec_push(&changes) = c;
+    if (what->n_changes > BH_PONDER_STEPS)
+        return bh_fail(err, BH_TOO_LARGE, "no more than %d changes are tried at a time", BH_PONDER_STEPS);
+    while (rc == BH_OK && question.n_changes < what->n_changes) {
+        const uint32_t i = question.n_changes++;
+        rc = change_of(d, &what->changes[i], &question.changes[i], err);
     }
-    if (rc == BH_OK) {
-        bh_whatif_init(&w, d->sched, NULL, bh_daemon_now(d));
-        rc = bh_trial_begin(&w, changes.at, changes.n, &trial, err);
-        if (rc == BH_OK) {
-            ret->starts = bh_trial_runs(&trial, what->job);
-            if (bh_explain(trial.sched, NULL, what->job, trial.now_ms, &v))
-                fill(d, &v, arena, ret);
-            bh_trial_end(&trial);
-        }
-        bh_whatif_fini(&w);
-    }
-    bh_vec_fini(&changes);
-    return rc;
+    if (rc == BH_OK)
+        rc = bh_ponder_ask(d, by->principal, &question, ticket, err);
+    return rc == BH_OK ? BH_API_LATER : rc;
 }

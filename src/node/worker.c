@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/units.h"
+#include "host/limits.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -122,6 +123,7 @@ static _Noreturn void be_worker(bh_work *work, const void *arg, pid_t parent, in
     if (fd != RESULT_FD && dup2(fd, RESULT_FD) < 0)
         _exit(1);
     closefrom(RESULT_FD + 1);
+    bh_limits_lower_files();
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     work(arg, &result);

@@ -3,12 +3,14 @@
 
 #include "base/mem.h"
 #include "base/test.h"
+#include "host/limits.h"
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +67,33 @@ static void hangs(const void *arg, struct bh_worker_result *ret)
         _exit(0);
     }
     pause();
+}
+
+static void tells_its_files(const void *arg, struct bh_worker_result *ret)
+{
+    struct rlimit now = {0};
+    (void)arg;
+    (void)getrlimit(RLIMIT_NOFILE, &now);
+    ret->total_bytes = now.rlim_cur;
+}
+
+/* The daemon takes all the descriptors that it may have; whoever it starts has what it was given itself. */
+TEST(as_many_files_as_the_daemon_was_given)
+{
+    struct bh_worker w;
+    struct bh_worker_result r;
+    struct bh_err err = {0};
+    struct rlimit low, now = {0};
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &low), 0);
+    low.rlim_cur = 100;
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    bh_limits_raise_files();
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &now), 0);
+    CHECK(now.rlim_cur > 100);
+    CHECK_EQ(bh_worker_start(tells_its_files, NULL, &w, &err), 0);
+    bh_worker_finish(&w, &r);
+    CHECK_EQ(r.total_bytes, 100);
+    CHECK(nobody_is_left());
 }
 
 TEST(one_result)

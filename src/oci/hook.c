@@ -6,6 +6,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "host/bundle_spec.h"
+#include "host/cgroup.h"
 #include "oci/bundle.h"
 
 #include <errno.h>
@@ -24,6 +25,12 @@ static int take_profile(struct bh_hook *h, const char *value, struct bh_err *err
 {
     h->profile = value;
     return value[0] == '/' ? BH_OK : bh_fail(err, BH_USAGE, "--profile must be an absolute path");
+}
+static int take_cgroup(struct bh_hook *h, const char *value, struct bh_err *err)
+{
+    h->cgroup = value;
+    return bh_cgroup_name_valid(value) ? BH_OK
+                                       : bh_fail(err, BH_USAGE, "--cgroup '%.100s' is no name of one", value);
 }
 static int take_network(struct bh_hook *h, const char *value, struct bh_err *err)
 {
@@ -55,8 +62,9 @@ static const struct {
     bool has_value;
     int (*take)(struct bh_hook *h, const char *value, struct bh_err *err);
 } options[] = {
-    {"--lease", true, take_lease}, {"--profile", true, take_profile}, {"--network", true, take_network},
-    {"--rate", true, take_rate},   {"--peers", false, take_peers},    {"--outside", false, take_outside},
+    {"--cgroup", true, take_cgroup},    {"--lease", true, take_lease}, {"--profile", true, take_profile},
+    {"--network", true, take_network},  {"--rate", true, take_rate},   {"--peers", false, take_peers},
+    {"--outside", false, take_outside},
 };
 
 int bh_hook_options(int argc, char **argv, struct bh_hook *ret, struct bh_err *err)
@@ -75,7 +83,7 @@ int bh_hook_options(int argc, char **argv, struct bh_hook *ret, struct bh_err *e
         int rc = options[k].take(ret, value, err);
         if (rc < 0)
             return rc;
-        has_lease = has_lease || k == 0;
+        has_lease = has_lease || options[k].take == take_lease;
     }
     ret->net.lease = ret->lease;
     if (!has_lease || (!ret->profile && !ret->net.tenant))
@@ -142,12 +150,28 @@ static int read_state(int fd, struct bh_spec_state *ret, struct bh_err *err)
     return rc;
 }
 
+/* Before anything of it runs: what it starts later starts in there too. */
+static int join_cgroup(const struct bh_hook *h, uint64_t pid, struct bh_err *err)
+{
+    struct bh_cgroups groups;
+    if (!pid)
+        return bh_fail(err, BH_INVALID, "the container's state has no pid");
+    int rc = bh_cgroups_open("", &groups, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_cgroup_join(&groups, h->cgroup, (pid_t)pid, err);
+    bh_cgroups_close(&groups);
+    return rc < 0 ? bh_wrap(err, rc, "it cannot be put into the lease's cgroup") : rc;
+}
+
 int bh_hook_run(const struct bh_hook *h, int state, struct bh_err *err)
 {
     struct bh_spec_state s;
     int rc = read_state(state, &s, err);
     if (rc == BH_OK && h->profile)
         rc = bh_hook_judge(h, s.bundle, err);
+    if (rc == BH_OK && h->cgroup)
+        rc = join_cgroup(h, (uint64_t)s.pid, err);
     if (rc == BH_OK && h->net.tenant)
         rc = s.pid ? bh_net_attach(&h->net, (pid_t)s.pid, err)
                    : bh_fail(err, BH_INVALID, "the container's state has no pid");

@@ -2,8 +2,9 @@
 /*
  * hook.h - what a runtime calls when a container of a lease is made and has not run yet (createRuntime).
  *
- * `bulkhead-oci hook --lease N [--profile FILE] [--network TENANT [--rate BITS] [--peers] [--outside]]`, the container's state on
- * standard input. With a profile: a container whose bundle lacks it does not start. With a network: it gets its port.
+ * `bulkhead-oci hook --lease N [--profile FILE] [--cgroup NAME] [--network TENANT [--rate BITS] [--peers] [--outside]]`, the
+ * container's state on standard input. With a profile: a container whose bundle lacks it does not start. With a cgroup: it is
+ * held by that one, whatever its engine set up. With a network: it gets its port.
  */
 #ifndef BH_OCI_HOOK_H
 #define BH_OCI_HOOK_H
@@ -16,6 +17,7 @@
 struct bh_hook {
     uint64_t lease;
     const char *profile; /* NULL: none is asked for */
+    const char *cgroup;  /* `bulkhead/L17`; NULL: it stays where its engine put it */
     struct bh_net net;   /* tenant NULL: no network */
 };
 

@@ -77,7 +77,7 @@ TEST(failures_have_their_codes)
     CHECK_EQ(changed, 0);
     CHECK(fix_job(&f, "red"));
     CHECK_EQ(bh_sql_run(&q, NULL, &f.err), BH_CONFLICT);
-    CHECK_STR(f.err.msg, "a job is never deleted");
+    CHECK_STR(f.err.msg, "a job is deleted only with a permit, when it is long over");
     fix_fini(&f);
 }
 

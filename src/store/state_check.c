@@ -47,6 +47,15 @@ static const char *const questions[] = {
     "SELECT 'leases of ' || tenant || ' that are ' || state || ': ' || sum(n) || ' too many are counted' FROM"
     " (SELECT tenant, state, n FROM lease_counts UNION ALL SELECT tenant, state, -1 FROM leases)"
     " GROUP BY tenant, state HAVING sum(n) <> 0",
+    "SELECT 'the load of ' || user || ' of ' || tenant || ' is off by ' || sum(n) || ' jobs, ' || sum(b)"
+    " || ' bytes' FROM (SELECT tenant, user, waiting AS n, bytes AS b FROM job_loads UNION ALL"
+    " SELECT tenant, user, -(state = 'waiting'), -iif(state = 'ended', 0, length(argv) + length(env)) FROM jobs)"
+    " GROUP BY tenant, user HAVING sum(n) <> 0 OR sum(b) <> 0",
+    "SELECT 'job J' || j.id || ' has ended, and nobody knows what is left of it' FROM jobs j"
+    " LEFT JOIN job_remains r ON r.job = j.id WHERE (j.state = 'ended') <> (r.job IS NOT NULL)",
+    "SELECT 'what is left of the jobs of ' || tenant || ' is off by ' || sum(b) || ' bytes' FROM"
+    " (SELECT tenant, bytes AS b FROM tenant_remains UNION ALL SELECT tenant, -bytes FROM job_remains"
+    " WHERE pruned_ms = 0 AND bytes IS NOT NULL) GROUP BY tenant HAVING sum(b) <> 0",
     /* proofs */
     "SELECT 'lease L' || g.lease || ' handed on ' || g.kind || ' ' || g.key || ' of ' || g.gpu"
     " || ' by a verdict that is ' || coalesce(v.verdict, 'not there') FROM grants g"

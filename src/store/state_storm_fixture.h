@@ -184,6 +184,35 @@ static inline int storm_command(struct storm *t)
     return what < 9 ? storm_step(t, &l) : storm_slices(t, &l);
 }
 
+/* A command as a daemon would give it: the next step of some lease, so that many of them run for a while. */
+static inline int storm_forward(struct storm *t)
+{
+    static const uint8_t usual[BH_LEASE_STATES] = {
+        [BH_LEASE_REQUESTED] = BH_LEASE_BY_ADMIT, [BH_LEASE_PREPARING] = BH_LEASE_BY_READY,
+        [BH_LEASE_DRAINING] = BH_LEASE_BY_EMPTY,  [BH_LEASE_FAILED] = BH_LEASE_BY_EMPTY,
+        [BH_LEASE_SCRUBBING] = BH_LEASE_BY_CLEAN, [BH_LEASE_QUARANTINED] = BH_LEASE_BY_RETRY};
+    static const uint8_t ways[] = {BH_LEASE_BY_END, BH_LEASE_BY_EVICT, BH_LEASE_BY_PARK};
+    const struct bh_store_lease l = storm_lease(t);
+    if (!l.id || bh_choose(&t->c, 6) == 0)
+        return storm_submit(t);
+    if (l.state == BH_LEASE_ADMITTED || l.state == BH_LEASE_SUSPENDED)
+        return storm_grant(t, &l);
+    if (l.state == BH_LEASE_PARKING || bh_choose(&t->c, 2))
+        return storm_slices(t, &l);
+    const uint8_t cause = l.state == BH_LEASE_ACTIVE ? ways[bh_choose(&t->c, 3)] : usual[l.state];
+    return bh_store_lease_step(t->s, l.id, l.state, (enum bh_lease_cause)cause, t->at_ms, "", NULL, &t->err);
+}
+
+/* Looked at and not computed from the books of usage: thousandths of cards that tenants pay for at this moment. */
+static inline uint64_t storm_given(struct bh_store *s)
+{
+    return (uint64_t)number(s,
+                            "SELECT coalesce(sum(s.milli * coalesce(b.milli, 1000) / 1000), 0) FROM slices s"
+                            " JOIN leases l ON l.id = s.lease JOIN lease_states t ON t.word = l.state"
+                            " LEFT JOIN slices b ON s.base <> '' AND b.gpu = s.gpu AND b.kind = 'mig'"
+                            " AND b.key = s.base WHERE t.charged AND s.state IN ('owned', 'dirty')");
+}
+
 /* Everything in the store, as one number. */
 static inline uint64_t storm_digest(struct bh_store *s)
 {

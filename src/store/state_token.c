@@ -83,6 +83,26 @@ int bh_store_token_find(struct bh_store *s, struct bh_arena *arena, const uint8_
     return rc;
 }
 
+int bh_store_tokens_live(struct bh_store *s, const char *subject, uint64_t now_ms, uint64_t *ret,
+                         struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc = bh_sql_get(s,
+                        "SELECT count(*) FROM tokens WHERE subject = ?1 AND revoked_ms = 0"
+                        " AND (expires_ms = 0 OR expires_ms > ?2)",
+                        &q, err);
+    if (rc < 0)
+        return rc;
+    bh_sql_text(&q, 1, subject);
+    bh_sql_uint(&q, 2, now_ms);
+    rc = bh_state_first(&q, err, "the tokens of '%s'", subject);
+    if (rc < 0)
+        return rc;
+    *ret = bh_sql_col_uint(&q, 0);
+    bh_sql_done(&q);
+    return 0;
+}
+
 int bh_store_tokens_list(struct bh_store *s, struct bh_arena *arena, const struct bh_store_page *page,
                          bh_store_tokens *ret, struct bh_err *err)
 {

@@ -24,6 +24,9 @@ int bh_store_token_revoke(struct bh_store *s, uint64_t id, uint64_t at_ms, struc
 /* The one that holds at now_ms. BH_DENIED for unknown, expired and revoked ones alike: the answer tells nothing. */
 int bh_store_token_find(struct bh_store *s, struct bh_arena *arena, const uint8_t sha256[BH_STORE_SHA256],
                         uint64_t now_ms, struct bh_store_token *ret, struct bh_err *err) BH_MUST_USE;
+/* How many of a subject's hold at now_ms. */
+int bh_store_tokens_live(struct bh_store *s, const char *subject, uint64_t now_ms, uint64_t *ret,
+                         struct bh_err *err) BH_MUST_USE;
 int bh_store_tokens_list(struct bh_store *s, struct bh_arena *arena, const struct bh_store_page *page,
                          bh_store_tokens *ret, struct bh_err *err) BH_MUST_USE;
 

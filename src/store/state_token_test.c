@@ -41,6 +41,15 @@ TEST(a_token_holds_until_it_expires_or_is_revoked)
     CHECK_EQ(bh_store_token_find(f.s, &f.arena, t.sha256, UINT32_MAX, &got, &f.err), 0);
     CHECK_EQ(bh_store_tokens_list(f.s, &f.arena, NULL, &all, &f.err), 0);
     CHECK_EQ(all.n, 2);
+    t.sha256[1] = 2;
+    t.expires_ms = 70;
+    CHECK_EQ(bh_store_token_add(f.s, &t, &more, &f.err), 0);
+    CHECK_EQ(bh_store_tokens_live(f.s, "ada", 69, &more, &f.err), 0);
+    CHECK_EQ(more, 2);
+    CHECK_EQ(bh_store_tokens_live(f.s, "ada", 70, &more, &f.err), 0);
+    CHECK_EQ(more, 1);
+    CHECK_EQ(bh_store_tokens_live(f.s, "bob", 70, &more, &f.err), 0);
+    CHECK_EQ(more, 0);
     CHECK_EQ(all.at[0].revoked_ms, 50);
     bh_vec_fini(&all);
     fix_fini(&f);

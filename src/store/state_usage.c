@@ -2,7 +2,10 @@
 /* state_usage.c - intervals: opened and closed by the steps of leases, listed and added up for people. */
 #include "store/state_usage.h"
 
+#include "core/ledger/strand.h"
 #include "store/state_inside.h"
+
+#include <string.h>
 
 /*
  * For what the lease has and nobody pays for yet. A clock that went back would make two intervals of one grant overlap:
@@ -46,12 +49,17 @@ int bh_usage_close(struct bh_store *s, uint64_t lease, uint64_t grant, uint64_t 
 
 /* ---- reading ---- */
 
+#define USAGE_FROM " FROM usage u JOIN leases l ON l.id = u.lease JOIN cards c ON c.uuid = u.gpu WHERE "
+/* The attempt had to make room. */
+#define LOST                                                                                              \
+    "EXISTS (SELECT 1 FROM lease_history h WHERE h.lease = u.lease AND h.new = 'draining' AND h.cause = " \
+    "'evict')"
 #define USAGE_COLUMNS                                                                                 \
-    "SELECT id, gpu, kind, key, base, lease, grant_id, tenant, mechanism, milli, mib, from_ms, to_ms" \
-    " FROM usage WHERE "
+    "SELECT u.id, u.gpu, u.kind, u.key, u.base, u.lease, u.grant_id, u.tenant, u.mechanism, u.milli," \
+    " u.mib, u.from_ms, u.to_ms, l.job, l.user, " LOST USAGE_FROM
 /* ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time. */
-#define USAGE_OF " AND (?3 = 0 OR lease = ?3) AND (?4 IS NULL OR tenant = ?4)"
-#define USAGE_IN " AND (to_ms IS NULL OR to_ms > ?5 OR from_ms >= ?5) AND from_ms < ?6"
+#define USAGE_OF " AND (?3 = 0 OR u.lease = ?3) AND (?4 IS NULL OR u.tenant = ?4)"
+#define USAGE_IN " AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
 
 static int read_usage(struct bh_sql *q, struct bh_arena *arena, struct bh_store_usage *ret,
                       struct bh_err *err)
@@ -72,7 +80,10 @@ static int read_usage(struct bh_sql *q, struct bh_arena *arena, struct bh_store_
                                    .milli = (uint32_t)bh_sql_col_uint(q, 9),
                                    .mib = (uint32_t)bh_sql_col_uint(q, 10),
                                    .from_ms = bh_sql_col_uint(q, 11),
-                                   .to_ms = bh_sql_col_uint(q, 12)};
+                                   .to_ms = bh_sql_col_uint(q, 12),
+                                   .job = bh_sql_col_uint(q, 13),
+                                   .user = bh_sql_col_text(q, 14, arena),
+                                   .lost = bh_sql_col_uint(q, 15) != 0};
     return 0;
 }
 
@@ -91,10 +102,10 @@ int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
                         bh_store_usages *ret, struct bh_err *err)
 {
     static const char *const texts[2][2] = {
-        {USAGE_COLUMNS "id > ?1" USAGE_OF USAGE_IN " ORDER BY id LIMIT ?2",
-         USAGE_COLUMNS "id < ?1" USAGE_OF USAGE_IN " ORDER BY id DESC LIMIT ?2"},
-        {USAGE_COLUMNS "lease = ?3 AND id > ?1" USAGE_OF USAGE_IN " ORDER BY id LIMIT ?2",
-         USAGE_COLUMNS "lease = ?3 AND id < ?1" USAGE_OF USAGE_IN " ORDER BY id DESC LIMIT ?2"}};
+        {USAGE_COLUMNS "u.id > ?1" USAGE_OF USAGE_IN " ORDER BY u.id LIMIT ?2",
+         USAGE_COLUMNS "u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"},
+        {USAGE_COLUMNS "u.lease = ?3 AND u.id > ?1" USAGE_OF USAGE_IN " ORDER BY u.id LIMIT ?2",
+         USAGE_COLUMNS "u.lease = ?3 AND u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"}};
     struct bh_sql q;
     int rc = bh_sql_get(s, texts[filter && filter->lease][page && page->newest], &q, err);
     if (rc < 0)
@@ -105,37 +116,132 @@ int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
     return rc;
 }
 
+/* ---- sums ---- */
+
 /* What of an interval lies inside. */
-#define CLIPPED "(min(coalesce(to_ms, ?6), ?6) - max(from_ms, ?5))"
+#define CLIPPED_FROM "max(u.from_ms, ?5)"
+#define CLIPPED_TO   "min(coalesce(u.to_ms, ?6), ?6)"
+#define INSIDE       "(u.to_ms IS NULL OR u.to_ms > ?5) AND u.from_ms < ?6"
 
 static int read_sum(struct bh_sql *q, struct bh_arena *arena, struct bh_store_usage_sum *ret,
                     struct bh_err *err)
 {
     uint8_t mechanism = 0;
     const int rc =
-        bh_state_value(&bh_words_mechanism, bh_sql_col_text(q, 1, arena), "mechanism", &mechanism, err);
+        bh_state_value(&bh_words_mechanism, bh_sql_col_text(q, 2, arena), "mechanism", &mechanism, err);
     *ret = (struct bh_store_usage_sum){.tenant = bh_sql_col_text(q, 0, arena),
+                                       .of = bh_sql_col_text(q, 1, arena),
                                        .mechanism = mechanism,
-                                       .milli_ms = bh_sql_col_uint(q, 2),
-                                       .mib_ms = bh_sql_col_uint(q, 3),
-                                       .leases = bh_sql_col_uint(q, 4)};
+                                       .milli_ms = bh_sql_col_uint(q, 3),
+                                       .mib_ms = bh_sql_col_uint(q, 4),
+                                       .lost_milli_ms = bh_sql_col_uint(q, 5),
+                                       .leases = bh_sql_col_uint(q, 6),
+                                       .first_ms = bh_sql_col_uint(q, 7)};
     return rc;
 }
 
-int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
-                       bh_store_usage_sums *ret, struct bh_err *err)
+/* Leases first, each with its one tenant, user and mechanism: so none is counted twice, and its history is asked once. */
+#define SUMS_BY(what, also)                                                                              \
+    "SELECT tenant, of, mechanism, sum(gpu_ms), sum(mem_ms), sum(iif(lost, gpu_ms, 0)), count(*),"       \
+    " min(first_ms) FROM (SELECT min(" CLIPPED_FROM ") AS first_ms, u.tenant AS tenant, " what " AS of," \
+    " u.mechanism AS mechanism, sum(u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS gpu_ms,"           \
+    " sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS mem_ms, " LOST                                 \
+    " AS lost" USAGE_FROM INSIDE USAGE_OF " GROUP BY u.lease" also                                       \
+    ") GROUP BY tenant, of, mechanism ORDER BY tenant, of, mechanism"
+
+static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 {
-    struct bh_sql q;
-    if (!filter || !filter->to_ms || filter->to_ms < filter->from_ms)
+    if (!f || !f->to_ms || f->to_ms < f->from_ms)
         return bh_fail(err, BH_INVALID, "usage is added up from one time to a later one");
-    int rc = bh_sql_get(s,
-                        "SELECT tenant, mechanism, sum(milli * " CLIPPED "), sum(mib * " CLIPPED "),"
-                        " count(DISTINCT lease) FROM usage WHERE (to_ms IS NULL OR to_ms > ?5)"
-                        " AND from_ms < ?6" USAGE_OF " GROUP BY tenant, mechanism ORDER BY tenant, mechanism",
-                        &q, err);
+    return 0;
+}
+
+int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
+                       enum bh_store_usage_by by, bh_store_usage_sums *ret, struct bh_err *err)
+{
+    static const char *const texts[BH_USAGE_OFS] = {[BH_USAGE_OF_TENANT] = SUMS_BY("''", ""),
+                                                    [BH_USAGE_OF_USER] = SUMS_BY("l.user", ""),
+                                                    [BH_USAGE_OF_GPU] = SUMS_BY("u.gpu", ", u.gpu")};
+    struct bh_sql q;
+    int rc = in_time(filter, err);
+    if (rc == 0)
+        rc = bh_sql_get(s, texts[by], &q, err);
     if (rc < 0)
         return rc;
     bind_filter(&q, filter);
     bh_state_rows(&q, arena, ret, read_sum, rc, err);
     return rc;
+}
+
+/* ---- cards ---- */
+
+static int read_card(struct bh_sql *q, struct bh_arena *arena, struct bh_store_usage_card *ret,
+                     struct bh_err *err)
+{
+    (void)err;
+    *ret = (struct bh_store_usage_card){.gpu = bh_sql_col_text(q, 0, arena),
+                                        .index = (uint32_t)bh_sql_col_uint(q, 1),
+                                        .memory_mib = (uint32_t)bh_sql_col_uint(q, 2)};
+    return 0;
+}
+
+static struct bh_store_usage_card *card_of(bh_store_usage_cards *cards, size_t from, const char *gpu)
+{
+    for (size_t i = from; i < cards->n; i++) {
+        if (strcmp(cards->at[i].gpu, gpu) == 0)
+            return &cards->at[i];
+    }
+    return NULL; /* the schema does not let a grant name a card that is not there */
+}
+
+/* Through the time of one card after another: what begins and what ends, in order. */
+static int through(struct bh_store *s, const struct bh_store_usage_filter *f, bh_store_usage_cards *cards,
+                   size_t first, struct bh_err *err)
+{
+    struct bh_store_usage_card *card = NULL;
+    struct bh_strand strand = {0};
+    struct bh_sql q;
+    int rc = bh_sql_get(s,
+                        "WITH held AS (SELECT u.gpu AS gpu, u.milli AS milli,"
+                        " iif(u.kind = 'whole', c.memory_mib, u.mib) AS mib, " CLIPPED_FROM
+                        " AS a, " CLIPPED_TO " AS b" USAGE_FROM INSIDE USAGE_OF ")"
+                        " SELECT gpu, a, milli, mib FROM held UNION ALL SELECT gpu, b, -milli, -mib FROM held"
+                        " ORDER BY 1, 2",
+                        &q, err);
+    if (rc < 0)
+        return rc;
+    bind_filter(&q, f);
+    while ((rc = bh_sql_step(&q, err)) > 0) {
+        const char *gpu = (const char *)sqlite3_column_text(q.stmt, 0);
+        const uint64_t at_ms = bh_sql_col_uint(&q, 1);
+        if (!card || strcmp(card->gpu, gpu) != 0) {
+            card = card_of(cards, first, gpu);
+            if (!card) {
+                bh_sql_done(&q);
+                return bh_fail(err, BH_SYSTEM, "usage of a card that is not there");
+            }
+            strand = (struct bh_strand){.card_mib = card->memory_mib, .at_ms = at_ms};
+        }
+        card->milli_ms += (uint64_t)strand.milli * (at_ms - strand.at_ms);
+        bh_strand_step(&strand, at_ms, bh_sql_col_int(&q, 2), bh_sql_col_int(&q, 3));
+        card->stranded_milli_ms = (uint64_t)strand.milli_ms;
+        card->stranded_mib_ms = (uint64_t)strand.mib_ms;
+    }
+    return rc;
+}
+
+int bh_store_usage_cards_list(struct bh_store *s, struct bh_arena *arena,
+                              const struct bh_store_usage_filter *filter, bh_store_usage_cards *ret,
+                              struct bh_err *err)
+{
+    const size_t first = ret->n;
+    struct bh_sql q;
+    int rc = in_time(filter, err);
+    if (rc == 0)
+        rc = bh_sql_get(s, "SELECT uuid, number, memory_mib FROM cards ORDER BY number, uuid", &q, err);
+    if (rc < 0)
+        return rc;
+    bh_state_rows(&q, arena, ret, read_card, rc, err);
+    const struct bh_store_usage_filter when = {.from_ms = filter->from_ms, .to_ms = filter->to_ms};
+    return rc < 0 ? rc : through(s, &when, ret, first, err);
 }

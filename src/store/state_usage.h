@@ -12,12 +12,13 @@
 #include "store/state_slice.h"
 
 struct bh_store_usage {
-    uint64_t id, lease, grant;
-    const char *tenant;
+    uint64_t id, lease, grant, job;
+    const char *tenant, *user;
     struct bh_slice_name slice;
-    uint8_t mechanism; /* enum bh_mechanism */
-    uint32_t milli, mib;
+    uint8_t mechanism;       /* enum bh_mechanism */
+    uint32_t milli, mib;     /* milli: of the card */
     uint64_t from_ms, to_ms; /* to_ms 0: still open */
+    bool lost;               /* the attempt was ended to make room: its work is lost or was saved by itself */
 };
 typedef BH_VEC(struct bh_store_usage) bh_store_usages;
 
@@ -32,16 +33,34 @@ int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
                         const struct bh_store_usage_filter *filter, const struct bh_store_page *page,
                         bh_store_usages *ret, struct bh_err *err) BH_MUST_USE;
 
+/* Besides tenant and mechanism. */
+enum bh_store_usage_by { BH_USAGE_OF_TENANT, BH_USAGE_OF_USER, BH_USAGE_OF_GPU, BH_USAGE_OFS };
+
 struct bh_store_usage_sum {
-    const char *tenant;
+    const char *tenant, *of;   /* of: the user or the card; "": not asked for */
     uint8_t mechanism;         /* enum bh_mechanism */
     uint64_t milli_ms, mib_ms; /* thousandths of a card × ms, MiB × ms */
+    uint64_t lost_milli_ms;    /* of them, of attempts that were ended to make room */
     uint64_t leases;
+    uint64_t first_ms; /* when the first of them begins, in that time */
 };
 typedef BH_VEC(struct bh_store_usage_sum) bh_store_usage_sums;
 
-/* What lies within [from_ms, to_ms), open intervals counted up to to_ms; by tenant and mechanism, in their order. */
+/* What lies within [from_ms, to_ms), open intervals counted up to to_ms; by tenant, `by` and mechanism, in their order. */
 int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
-                       bh_store_usage_sums *ret, struct bh_err *err) BH_MUST_USE;
+                       enum bh_store_usage_by by, bh_store_usage_sums *ret, struct bh_err *err) BH_MUST_USE;
+
+struct bh_store_usage_card {
+    const char *gpu;
+    uint32_t index, memory_mib;
+    uint64_t milli_ms;                           /* given away */
+    uint64_t stranded_milli_ms, stranded_mib_ms; /* core/ledger/strand.h */
+};
+typedef BH_VEC(struct bh_store_usage_card) bh_store_usage_cards;
+
+/* Every card, in the order of their numbers. Of the filter the time counts alone. */
+int bh_store_usage_cards_list(struct bh_store *s, struct bh_arena *arena,
+                              const struct bh_store_usage_filter *filter, bh_store_usage_cards *ret,
+                              struct bh_err *err) BH_MUST_USE;
 
 #endif

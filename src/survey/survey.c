@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "base/sysfile.h"
+#include "base/units.h"
 #include "gpu/health.h"
 #include "host/labels.h"
 
@@ -187,6 +188,7 @@ static void add_gpus(struct bh_survey *x, struct bh_fleet_node *n)
                              .model = d->model,
                              .fabric = fabric_of(x, d, n->name),
                              .index = d->index,
+                             .memory_mib = d->total_bytes.why ? 0 : (uint32_t)(d->total_bytes.v / BH_MIB),
                              .numa = d->numa};
         if (!d->mig_mode.why)
             g->mig_enabled = d->mig_mode.v ? BH_FACT_YES : BH_FACT_NO;

@@ -30,7 +30,7 @@ struct table {
     size_t n;
 };
 
-static const char *const tiers[] = {"process", "container", NULL};
+static const char *const tiers[] = {"process", "container", "external", NULL};
 static const char *const views[] = {"card", "slice", "private", NULL};
 static const char *const hows[] = {"exited", "killed", "notBegun", NULL};
 
@@ -451,10 +451,22 @@ static const char *wrong_container(const struct bh_keeper_spec *s)
     return NULL;
 }
 
+static const char *wrong_external(const struct bh_keeper_spec *s)
+{
+    if (!s->gate || !is_path(s->listener))
+        return "tier external needs the gate, and its listener (an absolute path)";
+    return s->argv || s->env || s->cwd || s->user || s->n_groups || s->attach || s->runtime || s->bundle ||
+                   s->container
+               ? "what runs in tier external is the engine's to say"
+               : NULL;
+}
+
 static int check(const struct bh_keeper_spec *s, struct bh_err *err)
 {
-    const char *what = s->tier == BH_KEEPER_PROCESS ? wrong_process(s) : wrong_container(s);
-    if (s->tier > BH_KEEPER_CONTAINER || s->view > BH_VIEW_PRIVATE)
+    const char *what = s->tier == BH_KEEPER_PROCESS     ? wrong_process(s)
+                       : s->tier == BH_KEEPER_CONTAINER ? wrong_container(s)
+                                                        : wrong_external(s);
+    if (s->tier > BH_KEEPER_EXTERNAL || s->view > BH_VIEW_PRIVATE)
         what = "no such tier or view";
     else if (s->lease == 0)
         what = "no lease";

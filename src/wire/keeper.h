@@ -7,7 +7,7 @@
  *
  *     keeper.json   the spec, written and synced before the keeper is started, never changed
  *     begun         made by the keeper before the work can begin: a lease runs at most once, whoever dies
- *     out, err      what the work wrote; out.1, err.1: the part before that (output_bytes)
+ *     out, err      what the work wrote; out.to-N, err.to-N: the part before that (output_bytes, wire/stream.h)
  *     end.json      the end record: whole or not there
  *
  * and in the run folder, which a reboot empties: ID.lock, locked by the living keeper and by nobody else, and ID.sock.
@@ -38,7 +38,11 @@ enum {
 
 /* ---- the spec ---- */
 
-enum bh_keeper_tier { BH_KEEPER_PROCESS, BH_KEEPER_CONTAINER };
+enum bh_keeper_tier {
+    BH_KEEPER_PROCESS,
+    BH_KEEPER_CONTAINER,
+    BH_KEEPER_EXTERNAL, /* a container that somebody else's engine starts, with the lease's CDI file (host/cdi.h) */
+};
 
 /* A character device that a lease may use, for reading and writing; minor UINT32_MAX: all of that major. */
 struct bh_keeper_device {
@@ -86,6 +90,7 @@ struct bh_keeper_spec {
     const char *bundle;         /* absolute */
     const char *container;      /* its name for the runtime */
     const char *listener;       /* the socket of its seccomp profile (`listenerPath`); NULL with gate false */
+    /* Tier external: listener and limits, and nothing else of both; the gate holds it. */
 };
 
 /* Into `out` (init with max BH_KEEPER_SPEC_MAX). BH_INVALID: what the reader would refuse, or text that is not UTF-8 and so

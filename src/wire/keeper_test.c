@@ -60,6 +60,18 @@ static struct bh_keeper_spec container(void)
                                    .listener = "/run/l.sock"};
 }
 
+static struct bh_keeper_spec external(void)
+{
+    return (struct bh_keeper_spec){.lease = 19,
+                                   .tier = BH_KEEPER_EXTERNAL,
+                                   .run_dir = "/run/bulkhead/leases",
+                                   .cgroup = "bulkhead/L19",
+                                   .gate = true,
+                                   .cap_bytes = 1,
+                                   .listener = "/run/l.sock",
+                                   .limits = {.memory_bytes = 5, .devices_held = true}};
+}
+
 static int there_and_back(const struct bh_keeper_spec *s, struct bh_arena *arena, struct bh_keeper_spec *ret,
                           struct bh_buf *text)
 {
@@ -153,6 +165,11 @@ TEST(what_makes_no_sense_is_not_written)
     REFUSED(good, s.gate = false);
     REFUSED(good, s.bundle = "/b");
     REFUSED(good, s.view = BH_VIEW_PRIVATE + 1);
+    REFUSED(external, s.gate = false);
+    REFUSED(external, s.listener = "l");
+    REFUSED(external, s.runtime = runtime);
+    REFUSED(external, s.argv = argv);
+    REFUSED(external, s.attach = true);
     REFUSED(container, s.bundle = "b");
     REFUSED(container, s.runtime = nothing);
     REFUSED(container, s.container = "-v");

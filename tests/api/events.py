@@ -121,6 +121,19 @@ def test_too_many_streams():
         same(again.r.status, 200)
 
 
+def test_who_is_gone_makes_room():
+    """A page that is loaded again and again, while nothing happens on the node."""
+    with door('--tight') as t:
+        for x in [Listener(t, 'tenant-user') for _ in range(2)]:
+            x.c.close()
+        for _ in range(40):
+            again = Listener(t, 'tenant-user')
+            if again.r.status == 200:
+                break
+            time.sleep(0.05)
+        same(again.r.status, 200)
+
+
 def test_another_policy_ends_streams():
     with door() as t:
         x = Listener(t, 'tenant-user')

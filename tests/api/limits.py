@@ -2,6 +2,7 @@
 """What a caller may send, how often and how slowly; and that others are still served. Usage: limits.py TESTD SOURCE-ROOT"""
 import contextlib
 import json
+import pathlib
 import socket
 import time
 
@@ -92,6 +93,33 @@ def test_requests_a_second():
         same(t.get('/v1/health', who='tenant-user').status, 200)
 
 
+def test_tokens_are_one_caller():
+    """However many somebody has, they are his: their requests count together, with his own."""
+    with door('--tight') as t:
+        made = [t.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'a'}, who='tenant-user').json['token'] for _ in range(3)]
+        s = d.connect(t.path, 'nobody')
+        got = [t.get('/v1/status', sock=s, headers={'Authorization': f'Bearer {made[i % 3]}'}).status for i in range(60)]
+        assert got[0] == 200 and 429 in got, got
+        s.close()
+        s = d.connect(t.path, 'tenant-user')  # fewer than he may over this socket alone
+        assert 429 in [t.get('/v1/status', sock=s).status for _ in range(35)]
+        s.close()
+        same(t.get('/v1/status', who='tenant-admin').status, 200)
+
+
+def test_tokens_have_a_number():
+    with door() as t:
+        ask = {'role': 'tenant-user', 'tenant': 'a'}
+        made = [t.post('/v1/tokens', ask, who='tenant-user') for _ in range(32)]
+        same([r.status for r in made], [201] * 32)
+        r = t.post('/v1/tokens', ask, who='tenant-user')
+        same((r.status, r.code), (409, 'quota_exceeded'))
+        has(r.json['error']['message'], "'user:2002' has 32 tokens that hold")
+        same(t.ask('DELETE', f'/v1/tokens/{made[0].json["id"]}', who='tenant-user').status, 200)
+        same(t.post('/v1/tokens', ask, who='tenant-user').status, 201)
+        same(t.post('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}).status, 201)
+
+
 def test_connections_of_one_and_of_all():
     with door('--tight') as t:
         def count(who, n):
@@ -157,6 +185,13 @@ def test_logs():
         same(t.get('/v1/jobs/J1/logs?offset=99').body, b'')
         same(t.get('/v1/jobs/J1/logs?lease=L2').status, 404)
         same(t.get('/v1/jobs/J3/logs').body, b'')
+        # A part that is kept, behind one that is not: the offsets are those of all that was written.
+        kept = pathlib.Path(t.path).parent / 'leases/1/err.to-100'
+        kept.write_bytes(b'0123456789')
+        r = t.get('/v1/jobs/J1/logs?stream=err&offset=5')
+        same((r.body, r.headers['Bulkhead-Dropped'], r.headers['Bulkhead-Next-Offset']), (b'0123456789', '85', '100'))
+        r = t.get('/v1/jobs/J1/logs?stream=err&offset=97')
+        same((r.body, r.headers['Bulkhead-Dropped']), (b'789', None))
         s = d.connect(t.path, 'tenant-user')
         c = d.Connection(s)
         c.request('GET', '/v1/jobs/J1/logs?offset=12&wait_ms=20000')

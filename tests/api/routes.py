@@ -3,6 +3,8 @@
 
 A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
 """
+import gzip
+import hashlib
 import json
 import re
 import ssl
@@ -42,11 +44,14 @@ TABLE = {
     ('GET', '/v1/health'): [('/v1/health', None, READ, 200)],
     ('GET', '/v1/doctor'): [('/v1/doctor', None, WHOLE, 200)],
     ('GET', '/v1/fleet'): [('/v1/fleet', None, WHOLE, 200)],
+    ('GET', '/metrics'): [('/metrics', None, READ, 200)],
     ('GET', '/v1/events'): [('/v1/events', None, READ, 200)],
     ('GET', '/v1/tenants'): [('/v1/tenants', None, READ, 200)],
     ('GET', '/v1/tenants/{name}'): [('/v1/tenants/a', None, READ_A, 200), ('/v1/tenants/b', None, READ_B, 200)],
     ('GET', '/v1/quota'): [('/v1/quota', None, READ, 200)],
-    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200)],
+    ('GET', '/v1/usage'): [('/v1/usage', None, READ, 200), ('/v1/usage?tenant=b', None, READ, 200),
+                           ('/v1/usage?by=user', None, READ, 200), ('/v1/usage?by=gpu', None, READ, 200)],
+    ('GET', '/v1/usage/records'): [('/v1/usage/records', None, READ, 200), ('/v1/usage/records?tenant=b', None, READ, 200)],
     ('GET', '/v1/gpus'): [('/v1/gpus', None, READ, 200)],
     ('GET', '/v1/gpus/{id}'): [('/v1/gpus/0', None, READ_A, 200), ('/v1/gpus/1', None, READ_B, 200),
                                ('/v1/gpus/2', None, READ, 200)],
@@ -72,6 +77,7 @@ TABLE = {
     ('GET', '/v1/audit'): [('/v1/audit', None, AUDIT, 200)],
     ('GET', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, outcome(ok=('root', 'operator', 'auditor')), 200)],
     ('POST', '/v1/audit/checkpoint'): [('/v1/audit/checkpoint', None, OPERATOR, 200)],
+    ('POST', '/v1/audit/rotate'): [('/v1/audit/rotate', FAIL, OPERATOR, 409)],
     ('GET', '/v1/tokens'): [('/v1/tokens', None, READ, 200)],
     ('POST', '/v1/tokens'): [('/v1/tokens', {'subject': 'service:x', 'role': 'viewer'}, OPERATOR, 201)],
     ('DELETE', '/v1/tokens/{id}'): [('/v1/tokens/T1', None, outcome(
@@ -172,6 +178,26 @@ def test_neighbours_are_others():
         usage = t.get('/v1/usage', who='tenant-user').json
         same({r['tenant'] for r in usage['usage']}, {'a'})
         assert usage['others']['leases'] == 2, usage
+        # What one neighbour alone had is nobody's to know.
+        usage = t.get('/v1/usage?tenant=b', who='tenant-user').json
+        same((usage['usage'], usage['others']['milli_ms'], usage['others']['leases']), ([], 0, 0))
+        usage = t.get('/v1/usage?by=gpu', who='tenant-user').json
+        same(([r['gpu'][:8] for r in usage['usage']], usage['cards']), (['GPU-0000', 'GPU-2222'], []))
+        usage = t.get('/v1/usage?by=gpu', who='auditor').json
+        same(([c['index'] for c in usage['cards']], {r['cost_center'] for r in usage['usage']}), ([0, 1, 2], {'cc-a', None}))
+
+
+def test_records_of_usage_come_in_pages():
+    with door() as t:
+        whole = t.get('/v1/usage/records', who='root').json
+        same([r['lease'] for r in whole['records']], ['L1', 'L2', 'L3', 'L4'])
+        pages, after = [], 0
+        while after is not None:
+            page = t.get(f'/v1/usage/records?limit=1&after={after}', who='tenant-user').json
+            pages += [(r['lease'], r['job'], r['user'], r['milli'], r['to_ms'], r['lost']) for r in page['records']]
+            after = page['next']
+        same(pages, [('L1', 'J1', '2002', 1000, None, False), ('L3', 'J5', '2001', 500, None, False)])
+        same(t.get('/v1/usage/records?tenant=b', who='tenant-user').json['records'], [])
 
 
 def test_why_names_no_neighbour():
@@ -210,6 +236,32 @@ def test_audit_of_a_tenant_is_its_own():
         newest = t.get('/v1/audit?newest=true&limit=1').json
         same(newest['records'][0]['seq'], every[-1]['seq'])
         same(t.get(f'/v1/audit?newest=true&limit=1&after={newest["next"]}').json['records'][0]['seq'], every[-2]['seq'])
+
+
+def test_audit_gives_the_text_that_was_hashed():
+    with door() as t:
+        assert all('body' not in r for r in t.get('/v1/audit').json['records'])
+        prev = '0' * 64
+        for r in t.get('/v1/audit?bodies=true').json['records']:
+            body = r['body'].encode()
+            leaf = hashlib.sha256(b'\0' + len(body).to_bytes(8, 'big') + body).hexdigest()
+            same((leaf, json.loads(body)['seq'], json.loads(body)['prev']), (r['hash'], r['seq'], prev))
+            prev = hashlib.sha256(b'\1' + bytes.fromhex(prev) + bytes.fromhex(leaf)).hexdigest()
+        theirs = t.get('/v1/audit?bodies=true', who='tenant-admin').json['records']
+        same({json.loads(r['body'])['tenant'] for r in theirs}, {'a'})
+
+
+def test_console_needs_nobody_to_be_known():
+    with door('--https') as t:
+        page = t.https('GET', '/')
+        same((page.status, page.type), (200, 'text/html; charset=utf-8'))
+        has(gzip.decompress(page.body).decode(), '/console/main.js')
+        same(page.headers['X-Content-Type-Options'], 'nosniff')
+        has(page.headers['Content-Security-Policy'], "default-src 'self'")
+        same(t.get('/', headers={'If-None-Match': page.headers['ETag']}).status, 304)
+        same([t.https('GET', p).status for p in ('/console/', '/console/none.js', '/index.html')], [401] * 3)
+        same(t.https('POST', '/').status, 401)
+        same(t.get('/console/none.js').status, 404)
 
 
 def test_pages():
@@ -387,6 +439,25 @@ def test_problems_say_what_was_needed():
         r = t.ask('PUT', '/v1/jobs', '{}')
         same((r.status, r.headers['Allow']), (405, 'GET, POST'))
         same(t.ask('GET', '/v1/status', '{"a": 1}').status, 400)
+
+
+def test_metrics_of_a_tenant():
+    """Who sees all gets all; a tenant gets itself, and its neighbours without names; the format is what is accepted."""
+    with door() as t:
+        t.get('/metrics')  # what the next one counts
+        whole = t.get('/metrics', who='root').body.decode()
+        for part in ('tenant="a"', 'tenant="b"', 'lease="L2"', 'bulkhead_sharing_allowed 1', 'bulkhead_http_requests_total'):
+            has(whole, part)
+        mine = t.get('/metrics', who='tenant-user').body.decode()
+        for part in ('bulkhead_tenant_leases{tenant="a"} 1', 'bulkhead_tenant_leases{tenant="_others"} 2', 'lease="L1"',
+                     'bulkhead_build_info'):
+            has(mine, part)
+        for part in ('"b"', 'L2', 'sharing_allowed', 'http_requests'):
+            assert part not in mine, (part, mine)
+        assert '# EOF' not in mine, mine
+        r = t.get('/metrics', headers={'Accept': 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5'})
+        has(r.headers['Content-Type'], 'application/openmetrics-text; version=1.0.0')
+        assert r.body.endswith(b'\n# EOF\n'), r.body[-80:]
 
 
 if __name__ == '__main__':

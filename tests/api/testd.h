@@ -14,6 +14,7 @@ enum { TESTD_GPUS = 3 };
 /* A command that is committed at the end of the turn of the loop. */
 struct testd_later {
     uint64_t ticket, id;
+    bool is_if, starts; /* a question */
 };
 
 struct testd {

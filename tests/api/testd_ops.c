@@ -23,14 +23,38 @@ static int done(struct testd *t, int rc, uint64_t ticket, uint64_t id)
 {
     if (rc < 0 || !t->is_later)
         return rc;
-    *bh_vec_push(&t->later) = (struct testd_later){ticket, id};
+    *bh_vec_push(&t->later) = (struct testd_later){.ticket = ticket, .id = id};
     return BH_API_LATER;
+}
+
+/* A job of `a` waits for what `a` and `b` hold. */
+static void fill_why(struct bh_api_why *ret)
+{
+    ret->tier = "room";
+    ret->sentence = "too few GPUs are free";
+    ret->need_milli = 1000;
+    ret->until_ms = 0;
+    *bh_vec_push(&ret->holders) = (struct bh_api_holder){1, 1000, 0, "a"};
+    *bh_vec_push(&ret->holders) = (struct bh_api_holder){2, 1000, 5, "b"};
+    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"free", "J1 of a ends", "a", 1000, 0};
+    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"free", "J2 of b ends", "b", 1000, 0};
+    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"wait", "in an hour", NULL, 0, 3600000};
 }
 
 void testd_commit_later(struct testd *t)
 {
-    for (size_t i = 0; i < t->later.n; i++)
-        bh_api_answer(t->api, t->later.at[i].ticket, 0, t->later.at[i].id, NULL);
+    for (size_t i = 0; i < t->later.n; i++) {
+        const struct testd_later *l = &t->later.at[i];
+        if (!l->is_if) {
+            bh_api_answer(t->api, l->ticket, 0, l->id, NULL);
+            continue;
+        }
+        struct bh_api_why w = {.starts = l->starts};
+        fill_why(&w);
+        bh_api_answer_why(t->api, l->ticket, 0, &w, NULL);
+        bh_vec_fini(&w.holders);
+        bh_vec_fini(&w.remedies);
+    }
     t->later.n = 0;
 }
 
@@ -120,24 +144,13 @@ static int gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_order
     return done(t, rc, ticket, 0);
 }
 
-/* A job of `a` waits for what `a` and `b` hold. */
-static void fill_why(struct bh_api_why *ret)
-{
-    ret->tier = "room";
-    ret->sentence = "too few GPUs are free";
-    ret->need_milli = 1000;
-    ret->until_ms = 0;
-    *bh_vec_push(&ret->holders) = (struct bh_api_holder){1, 1000, 0, "a"};
-    *bh_vec_push(&ret->holders) = (struct bh_api_holder){2, 1000, 5, "b"};
-    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"free", "J1 of a ends", "a", 1000, 0};
-    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"free", "J2 of b ends", "b", 1000, 0};
-    *bh_vec_push(&ret->remedies) = (struct bh_api_remedy){"wait", "in an hour", NULL, 0, 3600000};
-}
-
-static int why(void *self, uint64_t job, struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
+static int why(void *self, const struct bh_api_caller *by, uint64_t job, uint64_t ticket,
+               struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
 {
     (void)self;
+    (void)by;
     (void)job;
+    (void)ticket;
     (void)arena;
     (void)err;
     fill_why(ret);
@@ -152,15 +165,14 @@ static const char *waits(void *self, uint64_t job)
 }
 
 static int what_if(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
-                   struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err)
+                   uint64_t ticket, struct bh_err *err)
 {
-    (void)self;
+    struct testd *t = self;
     (void)by;
-    (void)arena;
     (void)err;
-    fill_why(ret);
-    ret->starts = what->n_changes > 0;
-    return 0;
+    *bh_vec_push(&t->later) =
+        (struct testd_later){.ticket = ticket, .is_if = true, .starts = what->n_changes > 0};
+    return BH_API_LATER;
 }
 
 static int policy_diff(void *self, const char *text, size_t n, struct bh_arena *arena,
@@ -216,6 +228,19 @@ static int token_revoke(void *self, const struct bh_api_caller *by, uint64_t tok
     return done(t, bh_store_token_revoke(t->store, token, t->view.now_ms, err), ticket, 0);
 }
 
+static int rotate(void *self, const struct bh_api_caller *by, const char *reason, uint64_t ticket,
+                  uint32_t *ret_key, struct bh_err *err)
+{
+    struct testd *t = self;
+    const struct bh_audit_event who = {.sub = by->principal, .reason = reason};
+    (void)ticket;
+    int rc = refuse_word(reason, err);
+    if (rc == 0)
+        rc = bh_audit_rotate(t->audit, &who, err);
+    *ret_key = bh_audit_current_key(t->audit)->id;
+    return rc;
+}
+
 static int checkpoint(void *self, const struct bh_api_caller *by, uint64_t ticket, uint64_t *ret_size,
                       struct bh_err *err)
 {
@@ -256,6 +281,19 @@ void testd_end_job(struct testd *t, uint64_t job)
     bh_api_changed(t->api, BH_API_KIND_JOB, job, "a", "ended");
 }
 
+/* One of each scope. */
+static void metrics(void *self, struct bh_metrics *ret)
+{
+    static const char *const tenants[] = {"a", "b"};
+    (void)self;
+    bh_metrics_add(ret, BH_METRIC_BUILD, NULL, 1, BH_LABELS("0", NULL, "testd", "true"));
+    bh_metrics_add(ret, BH_METRIC_SHARING, NULL, 1, BH_NO_LABELS);
+    for (int i = 0; i < 2; i++) {
+        bh_metrics_add(ret, BH_METRIC_T_LEASES, tenants[i], i + 1, BH_LABELS(tenants[i]));
+        bh_metrics_add(ret, BH_METRIC_L_MEMORY_LIMIT, tenants[i], 7, BH_LABELS(i ? "L2" : "L1", tenants[i]));
+    }
+}
+
 void testd_ops_init(struct testd *t)
 {
     t->ops = (struct bh_api_ops){.self = t,
@@ -271,6 +309,8 @@ void testd_ops_init(struct testd *t)
                                  .token_add = token_add,
                                  .token_revoke = token_revoke,
                                  .checkpoint = checkpoint,
+                                 .rotate = rotate,
                                  .backup = backup,
+                                 .metrics = metrics,
                                  .auth_failed = auth_failed};
 }

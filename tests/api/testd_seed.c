@@ -28,6 +28,7 @@ void testd_clock(struct testd *t)
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
     t->view.now_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    t->view.wall_ms = t->view.now_ms;
 }
 
 static uint64_t add_job(struct testd *t, const char *tenant, const char *user)

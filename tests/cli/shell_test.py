@@ -20,7 +20,7 @@ def options_of(text):
 
 
 def test_every_verb_has_help_with_examples_first():
-    same(verbs(), ['lint', 'plan', 'explain', 'init', 'policy', 'tenants', 'quota', 'usage', 'gpus', 'leases', 'run', 'submit', 'ps', 'logs', 'cancel', 'why', 'what-if', 'describe', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'doctor', 'fleet', 'cordon', 'drain', 'token', 'audit', 'backup', 'sim', 'replay', 'completion', 'help', 'version'])
+    same(verbs(), ['lint', 'plan', 'explain', 'init', 'policy', 'top', 'tenants', 'quota', 'usage', 'gpus', 'leases', 'run', 'submit', 'ps', 'logs', 'cancel', 'why', 'what-if', 'describe', 'adopt', 'shares', 'pause', 'resume', 'suspend', 'doctor', 'fleet', 'cordon', 'drain', 'upgrade', 'token', 'audit', 'backup', 'sim', 'replay', 'completion', 'help', 'version'])
     for verb in verbs():
         r = run('help', verb)
         same((r.rc, r.err), (0, ''), verb)
@@ -139,7 +139,7 @@ def options_in(page):
 def test_manual_pages_name_the_same_options():
     pages = ROOT / 'docs' / 'man'
     for verb in ('lint', 'plan', 'explain', 'init', 'gpus', 'fleet', 'replay', 'audit', 'tenants', 'quota', 'usage', 'leases', 'submit', 'ps', 'logs', 'cancel', 'describe', 'cordon',
-                 'drain', 'token', 'backup', 'policy', 'run', 'why'):
+                 'drain', 'upgrade', 'token', 'backup', 'policy', 'run', 'why'):
         page = (pages / f'bulkhead-{verb}.1.scd').read_text()
         same(options_in(page), options_of(run('help', verb).out), verb)
         has(page, f'*bulkhead {verb}*')

@@ -14,36 +14,18 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lib  # noqa: E402
+import engine  # noqa: E402
+from engine import CDI  # noqa: E402
 from lib import FIRST, OCI, TENANT, Result, Skip, environment, fake_node, gate, lease, made, maker, need, need_runc, same  # noqa: E402
 from run import node  # noqa: E402
 from tap import has, main, write  # noqa: E402
 
 LEASE = FIRST + 50
-CDI = '/var/run/cdi'
-# podman raises these otherwise, which not every machine lets even root do.
-LIMITS = ('--ulimit=nofile=1024:1024', '--ulimit=nproc=1024:1024')
-QUIET = ('-e', 'ASAN_OPTIONS=detect_leaks=0')
 INSIDE = '/run/bulkhead/tenant'
 
 
-def podman(*args, runtime='runc'):
-    """podman with all that it keeps in this folder."""
-    base = ['podman', '--storage-driver=vfs', f'--root={os.path.abspath("ps")}', f'--runroot={os.path.abspath("pr")}',
-            '--cgroup-manager=cgroupfs', f'--runtime={runtime}']
-    return Result(subprocess.run([*base, *args], stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=120,
-                                 env=environment()))
-
-
-def run(*command, device=LEASE, runtime='runc', options=()):
-    """A container whose programs are this machine's: no image is needed."""
-    root = pathlib.Path('root')
-    shared = [d for d in ('usr', 'bin', 'lib', 'lib64') if os.path.isdir(f'/{d}')]
-    for d in (*shared, 'proc', 'dev', 'sys', 'tmp', 'run', 'etc'):
-        (root / d).mkdir(parents=True, exist_ok=True)
-    words = [w for d in shared for w in ('-v', f'/{d}:/{d}:ro')]
-    if device:
-        words += ['--device', f'bulkhead.dev/lease=L{device}']
-    return podman('run', '--rm', '--network=none', *LIMITS, *QUIET, *words, *options, '--rootfs', str(root.resolve()), *command, runtime=runtime)
+def run(*command, device=LEASE, **kw):
+    return engine.run(*command, device=device, **kw)
 
 
 able = []
@@ -53,8 +35,7 @@ def need_podman():
     need('podman', 'conmon', 'runc')
     os.chmod('.', 0o755)
     if not able:
-        r = run('true', device=None)
-        able.append('' if r.rc == 0 else f'podman cannot run a container here: {(r.out + r.err).strip()[-300:]}')
+        able.append(engine.why_not())
     if able[0]:
         raise Skip(able[0])
 

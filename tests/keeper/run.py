@@ -253,6 +253,18 @@ def test_attached():
         same((e['how'], e['stopped']), ('notBegun', True))
 
 
+def test_one_that_was_given_up_does_not_begin():
+    """The daemon fenced the lease while its keeper was about to begin, and could not see that there is one."""
+    with place() as p:
+        lease = p.lease('touch', os.path.abspath('r/ran'), attach=True, uid=0, gid=0).start()
+        same(lease.status()['state'], 'waits')
+        pathlib.Path(lease.folder, 'begun').touch()
+        lease.ask('attach')
+        e = lease.end()
+        same((e['how'], e['why']), ('notBegun', 'lease L1 was given up before its work began'))
+        same(os.path.getsize(f'{lease.folder}/begun'), 0)
+
+
 def test_a_warden_that_dies_is_followed():
     with place() as p:
         lease = p.lease(TENANT, 'hold', '2GiB', '600').start().runs()

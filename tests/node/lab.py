@@ -124,6 +124,7 @@ class Node:
         self.program = DAEMON
         self.more = {}
         self.starts = 0
+        self.born = time.monotonic()
 
     # ---- the daemon ----
 
@@ -380,7 +381,10 @@ def check_slices(n):
 
 
 def check_usage(n):
-    """While a lease was charged it was charged for each of its slices, without a gap and never twice."""
+    """While a lease was charged it was charged for each of its slices, without a gap, never twice, and never for more than passed."""
+    passed = (time.monotonic() - n.born) * 1000
+    for u in n.rows('SELECT lease, grant_id, sum(to_ms - from_ms) AS ms FROM usage WHERE to_ms IS NOT NULL GROUP BY grant_id'):
+        assert u['ms'] <= passed, f'L{u["lease"]} is charged for {u["ms"]} ms, and {passed:.0f} ms have passed in all'
     for lease in n.rows("SELECT id FROM leases WHERE id IN (SELECT lease FROM grants)"):
         steps = n.rows('SELECT new, at_ms FROM lease_history WHERE lease = ? ORDER BY id', lease['id'])
         begins = [s['at_ms'] for s in steps if s['new'] == 'active']

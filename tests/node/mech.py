@@ -358,7 +358,7 @@ def test_instances_after_a_reboot():
 def test_an_instance_that_cannot_be_cut():
     """The job ends with the driver's words; what cannot be proved clean is nobody's."""
     with node('mig', mig_policy()) as n:
-        n.broken('gpu', '0', 'lost')
+        n.broken('library', 'fail', '23', 'in', 'nvmlDeviceCreateGpuInstanceWithPlacement')
         job = n.wait(n.submit('acme', 'true', profile='3g.40gb'))
         same(job['end'], 'failed', n.log())
         n.quiet()

@@ -90,6 +90,7 @@ struct bh_admit_ask {
     uint8_t checkpointable; /* enum bh_fact */
     uint64_t submit_ms, duration_ms; /* duration 0: not known */
     uint64_t deadline_ms;            /* 0: none */
+    bool runs;                       /* it is set up already: what could be set up now is not asked */
     bool gang, needs_nvlink, allow_span;
     bool privileged, host_pid, host_ipc, host_network;
     const char *image;                          /* NULL: none */

@@ -91,6 +91,8 @@ static bool step_here(struct bh_asking *c, struct bh_admit_refusal *why)
 {
     const struct bh_admit_config *here = &c->a->config;
     const uint8_t tier = c->grant->tier;
+    if (c->ask->runs)
+        return true;
     if (here->tiers && !(here->tiers >> tier & 1)) {
         bh_no(why, BH_ADMIT_NOT_HERE, NULL,
               "Pool %s runs its work behind tier %s, which cannot be set up here.", c->pool->name,

@@ -105,6 +105,10 @@ TEST(what_cannot_be_set_up_here_is_refused)
     CHECK_EQ(bh_admit_new(&f.policy, &f.fleet, &config, NULL, &a, NULL), 0);
     CHECK_EQ(ASK(.tenant = "research", .pool = "whole"), BH_ADMIT_NOT_HERE); /* a container */
     CHECK_EQ(ASK(.tenant = "research", .pool = "mps"), BH_ADMIT_NOT_HERE);
+    /* What runs does not need to be set up any more; the policy still holds for it. */
+    CHECK_EQ(ASK(.tenant = "research", .pool = "whole", .runs = true), BH_ADMIT_OK);
+    CHECK_EQ(ASK(.tenant = "research", .pool = "mps", .runs = true), BH_ADMIT_OK);
+    CHECK_EQ(ASK(.tenant = "ops", .pool = "mps", .runs = true), BH_ADMIT_NOT_YOURS);
     CHECK_EQ(ASK(.tenant = "research", .pool = "shares"), BH_ADMIT_OK);
     end();
 }

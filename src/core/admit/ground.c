@@ -79,6 +79,9 @@ static int find_model(struct bh_admit *a, const struct bh_gpu *g, uint32_t *ret,
 static uint32_t gpu_memory(const struct bh_admit *a, uint32_t machine, const struct bh_gpu *g)
 {
     const struct bh_admit_host *hosts = a->config.hosts;
+    /* The card's own word first: what is sold as 80 GiB has less, and whoever keeps the books counts what there is. */
+    if (g->memory_mib)
+        return g->memory_mib;
     return hosts && hosts[machine].gpu_mib ? hosts[machine].gpu_mib : g->model ? g->model->memory_mib : 0;
 }
 
@@ -107,6 +110,9 @@ static int lay_gpu(struct bh_admit *a, uint32_t machine, uint32_t gpu, uint64_t 
                                                    .fabric = fabric,
                                                    .gpu_mib = gpu_memory(a, machine, g)};
     struct bh_part *p = &a->parts.at[i];
+    /* One number for all of a part: what each of them has. Two of a model differ by what their modes keep. */
+    const uint32_t mib = gpu_memory(a, machine, g);
+    p->gpu_mib = mib < p->gpu_mib ? mib : p->gpu_mib;
     /* GPUs are spread over the NUMA nodes in order: a new one begins where it differs from the one before. */
     p->n_numa += !p->n_gpus || n->gpus.at[p->gpus[p->n_gpus - 1]].numa != g->numa;
     p->gpus[p->n_gpus++] = gpu;

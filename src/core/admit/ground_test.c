@@ -21,6 +21,43 @@ TEST(a_machine_is_cut_into_parts_that_are_alike)
     fixture_fini(&f);
 }
 
+/* 4 times 20 GiB are 80 GiB, and no card of that name has them: the fourth goes to the next card. */
+TEST(a_card_has_the_memory_that_it_says)
+{
+    struct fixture f;
+    lab(&f);
+    for (uint32_t i = 0; i < 8; i++)
+        f.fleet.nodes.at[0].gpus.at[i].memory_mib = i == 5 ? 81000 : 81559;
+    struct bh_admit *a = lab_admit(&f, NULL);
+    struct bh_sched *s = a ? lab_sched(a) : NULL;
+    CHECK(s);
+    CHECK_EQ(a->parts.n, 4);
+    CHECK_EQ(a->parts.at[0].gpu_mib, 81559);
+    CHECK_EQ(a->parts.at[2].gpu_mib, 81000); /* of 4 and 5 */
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct bh_admit_ask ask = {.id = i + 1,
+                                         .tenant = "research",
+                                         .pool = "shares",
+                                         .share_milli = 250,
+                                         .can = BH_CAN_REQUEUE,
+                                         .memory_bytes = 20 * BH_GIB};
+        struct bh_admit_grant g;
+        struct bh_admit_refusal why;
+        CHECK(bh_admit_job(a, &ask, &g, &why));
+        CHECK_EQ(lab_submit(s, &g), 0);
+    }
+    size_t n, on[2] = {0};
+    const struct bh_decision *d = bh_sched_decide(s, 2, 1000000, &n);
+    CHECK_EQ(n, 6); /* 61440 MiB of each */
+    for (size_t i = 0; i < n; i++)
+        on[bh_sched_places(s, &d[i])->spot.gpus >> 1 & 1]++;
+    CHECK_EQ(on[0], 3);
+    CHECK_EQ(on[1], 3);
+    bh_sched_free(s);
+    bh_admit_free(a);
+    fixture_fini(&f);
+}
+
 TEST(pools_with_the_same_gpus_are_one_bit)
 {
     struct fixture f;

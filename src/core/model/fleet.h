@@ -30,6 +30,7 @@ struct bh_gpu {
     const struct bh_gpu_model *model; /* NULL: not in the catalogue */
     const char *fabric;               /* NULL: not given */
     uint32_t index;                   /* on its node */
+    uint32_t memory_mib;              /* as its driver says; 0: not asked, the catalogue's word stands */
     int32_t numa;                     /* -1: not given */
     uint8_t mig_enabled;              /* enum bh_fact */
     BH_VEC(struct bh_found_instance) instances;

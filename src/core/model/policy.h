@@ -106,6 +106,10 @@ struct bh_tenant {
         struct bh_pos pos;
         uint64_t quota_bytes; /* 0: none */
     } storage;
+    struct {
+        struct bh_pos pos;
+        uint64_t sleep_after_ms; /* that it agreed to be idle before it sleeps; 0: it did not */
+    } idle;
     struct bh_pos parent_pos, class_pos; /* class_pos.line 0: the class is a default */
 
     const struct bh_class *class_; /* filled by bh_policy_link; NULL: none, or one nobody declared */
@@ -256,6 +260,7 @@ struct bh_policy {
         struct bh_pos pos;
         bool enabled;          /* default true */
         uint64_t retention_ms; /* default 365 d */
+        uint64_t history_ms;   /* jobs, leases and usage that are over for so long go; 0: they are kept */
         bh_text_vec exclude;
     } audit;
     struct bh_map tenant_by_name, pool_by_name, class_by_name; /* filled by bh_policy_link */

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handle_usage.c - who had what: sums for a bill, and the intervals that they are the sums of.
+ *
+ * Who sees some tenants only gets the sum over all others, so that it can tell its part; cards and what is stranded on
+ * them are for those who see everything.
+ */
+#include "api/handle.h"
+#include "base/str.h"
+#include "store/state_usage.h"
+
+static int time_of(const struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *ret)
+{
+    const struct bh_q_usage *in = q->in;
+    *ret = (struct bh_store_usage_filter){
+        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = in->to_ms ? in->to_ms : core->view->now_ms};
+    if (ret->from_ms > ret->to_ms)
+        return bh_api_refuse(&q->problem, BH_INVALID, "'from_ms' is after 'to_ms'");
+    return 0;
+}
+
+/* As the policy in force has it; NULL: it has none, or no such tenant any more. */
+static const char *cost_center(const struct bh_api_core *core, const char *tenant)
+{
+    const struct bh_policy *p = core->view->policy;
+    for (size_t i = 0; p && i < p->tenants.n; i++) {
+        if (bh_str_eq(p->tenants.at[i].name, tenant))
+            return p->tenants.at[i].cost_center;
+    }
+    return NULL;
+}
+
+/* ---- sums ---- */
+
+static void sum_json(struct bh_json *j, const struct bh_store_usage_sum *s)
+{
+    bh_json_key_u64(j, "milli_ms", s->milli_ms);
+    bh_json_key_u64(j, "mib_ms", s->mib_ms);
+    bh_json_key_u64(j, "lost_milli_ms", s->lost_milli_ms);
+    bh_json_key_u64(j, "leases", s->leases);
+    bh_json_close(j, '}');
+}
+
+static void row_json(struct bh_json *j, const struct bh_api_core *core, enum bh_store_usage_by by,
+                     const struct bh_store_usage_sum *s)
+{
+    bh_json_open_flat(j, '{');
+    bh_json_key_str(j, "tenant", s->tenant);
+    bh_json_key_str(j, "cost_center", cost_center(core, s->tenant));
+    bh_json_key_str(j, "user", by == BH_USAGE_OF_USER ? s->of : NULL);
+    bh_json_key_str(j, "gpu", by == BH_USAGE_OF_GPU ? s->of : NULL);
+    bh_json_key_str(j, "mechanism", bh_word(mechanism, s->mechanism));
+    bh_json_key_u64(j, "first_ms", s->first_ms);
+    sum_json(j, s);
+}
+
+static void sums_json(const struct bh_api_core *core, struct bh_api_req *q, enum bh_store_usage_by by,
+                      const bh_store_usage_sums *sums)
+{
+    struct bh_store_usage_sum others = {0};
+    struct bh_json *j = &q->json;
+    bh_json_key(j, "usage");
+    bh_json_open(j, '[');
+    for (size_t i = 0; i < sums->n; i++) {
+        const struct bh_store_usage_sum *s = &sums->at[i];
+        if (bh_api_sees(q, s->tenant)) {
+            row_json(j, core, by, s);
+            continue;
+        }
+        others.milli_ms += s->milli_ms;
+        others.mib_ms += s->mib_ms;
+        others.lost_milli_ms += s->lost_milli_ms;
+        others.leases += s->leases;
+    }
+    bh_json_close(j, ']');
+    bh_json_key(j, "others");
+    if (bh_api_sees_all(q)) {
+        bh_json_str(j, NULL);
+        return;
+    }
+    bh_json_open_flat(j, '{');
+    sum_json(j, &others);
+}
+
+static void prices_json(struct bh_json *j, const struct bh_policy *p)
+{
+    bh_json_key(j, "prices");
+    if (!p || !p->prices.pos.line) {
+        bh_json_str(j, NULL);
+        return;
+    }
+    bh_json_open_flat(j, '{');
+    bh_json_key_str(j, "currency", p->prices.currency);
+    bh_json_key_u64(j, "gpu_hour_micro", p->prices.gpu_hour_micro);
+    bh_json_key_u64(j, "memory_gib_hour_micro", p->prices.memory_gib_hour_micro);
+    bh_json_close(j, '}');
+}
+
+static void cards_json(struct bh_json *j, const bh_store_usage_cards *cards)
+{
+    bh_json_key(j, "cards");
+    bh_json_open(j, '[');
+    for (size_t i = 0; i < cards->n; i++) {
+        const struct bh_store_usage_card *c = &cards->at[i];
+        bh_json_open_flat(j, '{');
+        bh_json_key_str(j, "gpu", c->gpu);
+        bh_json_key_u64(j, "index", c->index);
+        bh_json_key_u64(j, "memory_mib", c->memory_mib);
+        bh_json_key_u64(j, "milli_ms", c->milli_ms);
+        bh_json_key_u64(j, "stranded_milli_ms", c->stranded_milli_ms);
+        bh_json_key_u64(j, "stranded_mib_ms", c->stranded_mib_ms);
+        bh_json_close(j, '}');
+    }
+    bh_json_close(j, ']');
+}
+
+static enum bh_store_usage_by by_of(const char *word)
+{
+    return bh_str_eq(word, "user")  ? BH_USAGE_OF_USER
+           : bh_str_eq(word, "gpu") ? BH_USAGE_OF_GPU
+                                    : BH_USAGE_OF_TENANT;
+}
+
+int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
+    struct bh_store_usage_filter f;
+    bh_store_usage_sums sums = {0};
+    bh_store_usage_cards cards = {0};
+    struct bh_err err;
+    int rc = time_of(core, q, &f);
+    if (rc < 0)
+        return rc;
+    /* Of one that is not to be seen as of one that is not there: a sum over one neighbour is its bill. */
+    if (!f.tenant || bh_api_sees(q, f.tenant))
+        rc = bh_store_usage_sum(core->store, &q->arena, &f, by, &sums, &err);
+    if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
+        rc = bh_store_usage_cards_list(core->store, &q->arena, &f, &cards, &err);
+    if (rc == 0) {
+        bh_json_open(&q->json, '{');
+        bh_json_key_u64(&q->json, "from_ms", f.from_ms);
+        bh_json_key_u64(&q->json, "to_ms", f.to_ms);
+        sums_json(core, q, by, &sums);
+        prices_json(&q->json, core->view->policy);
+        cards_json(&q->json, &cards);
+        bh_json_close(&q->json, '}');
+    }
+    bh_vec_fini(&sums);
+    bh_vec_fini(&cards);
+    return rc < 0 ? bh_api_fail(q, rc, &err) : 0;
+}
+
+/* ---- intervals ---- */
+
+static void record_json(struct bh_json *j, const struct bh_api_core *core, const struct bh_store_usage *u)
+{
+    bh_json_open_flat(j, '{');
+    bh_json_key_u64(j, "seq", u->id);
+    bh_json_key_str(j, "tenant", u->tenant);
+    bh_json_key_str(j, "cost_center", cost_center(core, u->tenant));
+    bh_json_key_str(j, "user", u->user);
+    bh_api_key_id(j, "job", 'J', u->job);
+    bh_api_key_id(j, "lease", 'L', u->lease);
+    bh_json_key_str(j, "gpu", u->slice.gpu);
+    bh_json_key_str(j, "kind", bh_slice_kind_str(u->slice.kind));
+    bh_api_key_text(j, "key", u->slice.key);
+    bh_json_key_str(j, "mechanism", bh_word(mechanism, u->mechanism));
+    bh_json_key_u64(j, "milli", u->milli);
+    bh_json_key_u64(j, "mib", u->mib);
+    bh_json_key_u64(j, "from_ms", u->from_ms);
+    bh_api_key_known(j, "to_ms", u->to_ms ? u->to_ms : UINT64_MAX);
+    bh_json_key_bool(j, "lost", u->lost);
+    bh_json_close(j, '}');
+}
+
+/* Those that the caller may see, page after page, until `limit` of them are written. */
+static int records_json(struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *f,
+                        uint64_t *ret_next, struct bh_err *err)
+{
+    const struct bh_q_usage *in = q->in;
+    struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX};
+    uint64_t left = in->limit ? in->limit : BH_STORE_PAGE, last = in->after;
+    for (bool more = true; more;) {
+        bh_store_usages rows = {0};
+        const int rc = bh_store_usage_list(core->store, &q->arena, f, &page, &rows, err);
+        more = rc == 0 && rows.n == page.limit;
+        for (size_t i = 0; rc == 0 && i < rows.n; i++) {
+            if (!bh_api_sees(q, rows.at[i].tenant))
+                continue;
+            if (!left) {
+                *ret_next = last;
+                more = false;
+                break;
+            }
+            record_json(&q->json, core, &rows.at[i]);
+            last = rows.at[i].id;
+            left--;
+        }
+        if (more)
+            page.after = rows.at[rows.n - 1].id;
+        bh_vec_fini(&rows);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
+{
+    struct bh_store_usage_filter f;
+    uint64_t next = UINT64_MAX;
+    struct bh_err err;
+    int rc = time_of(core, q, &f);
+    if (rc < 0)
+        return rc;
+    if (!f.tenant)
+        f.tenant = bh_api_only_tenant(q);
+    bh_json_open(&q->json, '{');
+    bh_json_key(&q->json, "records");
+    bh_json_open(&q->json, '[');
+    rc = records_json(core, q, &f, &next, &err);
+    if (rc < 0)
+        return bh_api_fail(q, rc, &err);
+    bh_json_close(&q->json, ']');
+    bh_api_key_known(&q->json, "next", next);
+    bh_json_close(&q->json, '}');
+    return 0;
+}

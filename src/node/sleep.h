@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sleep.h - a share's GPU memory to the host and back: by order, and by itself where its tenant agreed to that (`idle` in the
+ * policy).
+ *
+ * The lease stays active and keeps its slices, so that there is a place to come back to; what others gain is its memory on a
+ * card that is promised more than once, and its time. It has been idle while it used no GPU time, and its processes next to
+ * no processor time. Whoever sleeps by itself wakes by itself when its processes begin to work again; whoever was suspended
+ * by order waits for one.
+ */
+#ifndef BH_NODE_SLEEP_H
+#define BH_NODE_SLEEP_H
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bh_daemon;
+struct bh_life;
+struct bh_sleep_task;
+
+/* One that may sleep, as it was last seen. */
+struct bh_sleep_idle {
+    uint64_t lease;
+    uint64_t busy_ns, cpu_ns, seen_ms;
+    uint64_t active_ms, woken_ms;
+    bool by_itself; /* it sleeps, and nobody ordered it */
+};
+
+struct bh_sleepers {
+    BH_VEC(struct bh_sleep_task *) tasks; /* that are under way */
+    BH_VEC(struct bh_sleep_idle) idle;
+    bool swept; /* what earlier daemons left was looked through */
+};
+
+/* Begins, in a process of its own; the answer to the ticket follows. Returns BH_API_LATER, or why it cannot begin. */
+int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, bool wake, uint64_t ticket,
+                   struct bh_err *err) BH_MUST_USE;
+/* Is its memory off the card now? False where nobody knows. */
+bool bh_sleep_is_asleep(const struct bh_life *run);
+void bh_sleep_tick(struct bh_daemon *d);
+void bh_sleep_fini(struct bh_daemon *d);
+
+#endif

@@ -1,0 +1,411 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real daemon, scraped: numbers are what the books say, a tenant sees itself, and what goes wrong raises its alert in Prometheus.
+
+Debian's Prometheus and its promtool, with the rules that are shipped; only how long an alert waits is shortened. Only the silicon is
+simulated. Usage: run.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT
+"""
+import contextlib
+import errno
+import importlib.util
+import json
+import mmap
+import os
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import urllib.parse
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'node'))
+import lab  # noqa: E402
+from lab import NOBODY, Node, Skip, environment, has, same, until, write  # noqa: E402
+
+FAULTS, TENANT = (os.path.abspath(a) for a in sys.argv[6:8])
+RULES = lab.tap.ROOT / 'packaging/prometheus/bulkhead.rules.yml'
+OPEN = {'Accept': 'application/openmetrics-text;version=1.0.0,text/plain;q=0.5'}
+HOUR_MS = 3600 * 1000
+QUIET = ['ASAN_OPTIONS=detect_leaks=0']  # sanitizers look for leaks by ptrace, which the filter refuses
+
+
+def neighbour(name):
+    """A test file of the daemon's, for what it makes."""
+    spec = importlib.util.spec_from_file_location('node_' + name, pathlib.Path(lab.__file__).parent / f'{name}.py')
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+# ---- reading ----
+
+LINE = re.compile(r'^(\w+)(?:\{(.*)\})? (-?[0-9.]+)$')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def samples(text):
+    """{(name, frozenset of labels): value}; a line that is none, and a series that comes twice, fail."""
+    out = {}
+    for line in text.splitlines():
+        if line.startswith('#'):
+            continue
+        m = LINE.match(line)
+        assert m, f'no sample: {line!r}'
+        key = (m.group(1), frozenset(LABEL.findall(m.group(2) or '')))
+        assert key not in out, f'twice: {line}'
+        out[key] = float(m.group(3))
+    return out
+
+
+def scrape(n, **kw):
+    r = n.get('/metrics', **kw)
+    same(r.status, 200, repr(r))
+    return samples(r.body.decode())
+
+
+def value(found, name, **labels):
+    """Of the one series that has these labels."""
+    hits = [v for (k, ls), v in found.items() if k == name and set(labels.items()) <= set(ls)]
+    same(len(hits), 1, f'{name}{labels}: {sorted(map(str, (k for k in found if k[0] == name)))}')
+    return hits[0]
+
+
+def total(found, name, **labels):
+    return sum(v for (k, ls), v in found.items() if k == name and set(labels.items()) <= set(ls))
+
+
+# ---- Prometheus ----
+
+class Door(threading.Thread):
+    """TCP to the daemon's unix socket, byte for byte, so that a scraper reaches it with a token."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path = path
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        self.port = self.listener.getsockname()[1]
+        self.start()
+
+    def run(self):
+        with contextlib.suppress(OSError):
+            while True:
+                c, _ = self.listener.accept()
+                threading.Thread(target=self.serve, args=(c,), daemon=True).start()
+
+    def serve(self, c):
+        s = socket.socket(socket.AF_UNIX)
+        try:
+            s.connect(self.path)
+        except OSError:
+            c.close()
+            return
+        threading.Thread(target=self.pump, args=(s, c), daemon=True).start()
+        self.pump(c, s)
+
+    @staticmethod
+    def pump(a, b):
+        with contextlib.suppress(OSError):
+            while True:
+                data = a.recv(65536)
+                if not data:
+                    break
+                b.sendall(data)
+        for s in (a, b):
+            with contextlib.suppress(OSError):
+                s.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        self.listener.close()
+
+
+def free_port():
+    with socket.create_server(('127.0.0.1', 0)) as s:
+        return s.getsockname()[1]
+
+
+class Prometheus:
+    def __init__(self, n, tokens):
+        program = shutil.which('prometheus')
+        if not program:
+            raise Skip('prometheus is not installed (tools/setup test)')
+        self.door = Door(f'{n.run}/api.sock')
+        self.port = free_port()
+        # An alert need not wait here, and a day has not passed when the test is over.
+        write('prom/rules.yml', re.sub(r'for: \w+', 'for: 0s', RULES.read_text()))
+        jobs = []
+        for job, token in tokens.items():
+            write(f'prom/{job}.token', token)
+            jobs.append(f'  - job_name: {job}\n    authorization: {{credentials_file: {job}.token}}\n'
+                        f'    static_configs: [{{targets: ["127.0.0.1:{self.door.port}"]}}]\n')
+        write('prom/prometheus.yml', 'global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n'
+              'rule_files: [rules.yml]\nscrape_configs:\n' + ''.join(jobs))
+        with open('prom/log', 'wb') as log:
+            self.process = subprocess.Popen(
+                [program, '--config.file=prom/prometheus.yml', '--storage.tsdb.path=prom/data',
+                 f'--web.listen-address=127.0.0.1:{self.port}'], stdout=log, stderr=log, env=environment())
+        until(self.is_ready, 60, self.log)
+
+    def log(self):
+        return pathlib.Path('prom/log').read_text(errors='replace')[-3000:]
+
+    def ask(self, path, **query):
+        url = f'http://127.0.0.1:{self.port}{path}' + ('?' + urllib.parse.urlencode(query) if query else '')
+        with urllib.request.urlopen(url, timeout=10) as r:
+            return json.loads(r.read())['data']
+
+    def is_ready(self):
+        assert self.process.poll() is None, self.log()
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(f'http://127.0.0.1:{self.port}/-/ready', timeout=5) as r:
+                return r.status == 200
+        return False
+
+    def query(self, expr):
+        return [(r['metric'], float(r['value'][1])) for r in self.ask('/api/v1/query', query=expr)['result']]
+
+    def firing(self):
+        return {a['labels']['alertname'] for a in self.ask('/api/v1/alerts')['alerts'] if a['state'] == 'firing'}
+
+    def fires(self, *names, seconds=60, meanwhile=lambda: None):
+        def all_fire():
+            meanwhile()
+            return set(names) <= self.firing()
+        until(all_fire, seconds, lambda: f'{names} did not fire, but {self.firing()}')
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(30)
+        self.door.close()
+
+
+class Machine(Node):
+    """A node whose state is on a small disk where one can be had, and whose daemon has a clock and a disk that can be told to fail."""
+
+    def __init__(self, scene='h100x8', text=None):
+        super().__init__(scene, text)
+        os.mkdir('state')
+        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'metrics', self.state],
+                                    capture_output=True, check=False).returncode == 0
+        write('faults', '')
+        with open('faults', 'r+b') as f:
+            f.truncate(4096)
+            self.faults = mmap.mmap(f.fileno(), 4096)
+        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
+        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+
+    def set_faults(self, clock_ms=0, permille=0):
+        self.faults[:24] = struct.pack('=qIIQ', clock_ms, permille, errno.EIO, 1)
+
+    def stop(self):
+        try:
+            super().stop()
+        finally:
+            if self.small:
+                subprocess.run(['umount', '-l', self.state], check=False)
+
+
+@contextlib.contextmanager
+def running(n):
+    try:
+        yield n
+        assert 'ERROR: AddressSanitizer' not in n.log() and 'runtime error' not in n.log(), n.log()[-6000:]
+    except BaseException:
+        if pathlib.Path('daemon.log').exists():
+            print('# ' + n.log()[-4000:].replace('\n', '\n# '))
+        raise
+    finally:
+        n.stop()
+
+
+def token(n, role, **more):
+    r = n.post('/v1/tokens', {'role': role, **more})
+    assert r.ok, repr(r)
+    return r.json['token']
+
+
+def booked(n):
+    """A program with memory on a card: the driver books it on the lease, and the governor tells of its share. On a machine with too
+    much to do the gate may take it for a tenant that makes it wait, and end it: then another one."""
+    for _ in range(6):
+        job = n.submit('lab', TENANT, 'hold', '64MiB', '600', milli=250, memory_mib=1024, env=QUIET)
+        found = []
+
+        def seen():
+            lease = n.leases_of(job)
+            now = scrape(n)
+            found[:] = [total(now, 'bulkhead_lease_memory_used_bytes', lease=lease[0]) >= 64 << 20 if lease else False,
+                        any(k[0] == 'bulkhead_lease_share_target_ratio' and ('lease', lease[0]) in k[1] for k in now) if lease else False]
+            return all(found) or n.state_of(job) == 'ended'
+        until(seen, 90, lambda: (found, n.job(job)))
+        if all(found):
+            n.post(f'/v1/jobs/{job}/cancel')
+            return
+    raise AssertionError(n.job(job))
+
+
+# ---- tests ----
+
+def check_metrics(text):
+    """promtool has nothing to say, but for the label modelName, which is DCGM's own."""
+    program = shutil.which('promtool')
+    if not program:
+        raise Skip('promtool is not installed (tools/setup test)')
+    done = subprocess.run([program, 'check', 'metrics'], input=text, capture_output=True, text=True, check=False, timeout=60)
+    said = [x for x in (done.stdout + done.stderr).splitlines() if not re.match(r"DCGM_\w+ label names should be written in 'snake_case'", x)]
+    same(said, [])
+    assert done.returncode in (0, 3), done
+
+
+def ledger(n):
+    return {(r['tenant'], r['mechanism']): r['v'] / 1e6 for r in n.rows(
+        'SELECT tenant, mechanism, sum(milli * (to_ms - from_ms)) v FROM usage WHERE to_ms IS NOT NULL GROUP BY 1, 2')}
+
+
+def test_numbers_are_the_books():
+    with lab.node() as n:
+        held = n.submit('lab', 'sleep', '600', milli=250, memory_mib=1024)
+        for j in [n.submit('chat', 'sleep', '1'), n.submit('train', 'sleep', '1', gpus=2), n.submit('chat', 'true')]:
+            n.wait(j)
+        lease = n.active(held)
+        n.submit('chat', 'sleep', '600')
+        n.submit('chat', 'sleep', '600')
+        late = n.submit('chat', 'sleep', '600')  # over its quota
+        until(lambda: total(scrape(n), 'bulkhead_tenant_waiting_jobs', tenant='chat', reason='over quota') == 1, 60,
+              lambda: [k for k in scrape(n).items() if 'jobs' in k[0][0] or k[0][0] == 'bulkhead_slices'])
+        # What the others had is scrubbed.
+        until(lambda: value(scrape(n), 'bulkhead_slices', kind='whole', state='free') == 8 - 2, 60)
+        found = scrape(n)
+        same(value(found, 'bulkhead_build_info', simulated='true'), 1)
+        same((value(found, 'bulkhead_node_gpus'), value(found, 'bulkhead_tenant_quota_gpus', tenant='chat')), (8, 2))
+        same((value(found, 'bulkhead_tenant_granted_gpus', tenant='lab'), value(found, 'bulkhead_lease_granted_gpus', lease=lease)),
+             (0.25, 0.25))
+        same(value(found, 'bulkhead_lease_memory_limit_bytes', lease=lease), 1 << 30)
+        same(value(found, 'bulkhead_tenant_queue_wait_seconds_count', tenant='train'), 1)
+        same(total(found, 'bulkhead_scrubs_total', kind='whole', verdict='clean'), 4)
+        assert value(found, 'bulkhead_tenant_oldest_wait_seconds', tenant='chat') > 0, late
+        booked(n)
+        check_metrics(n.get('/metrics').body.decode())
+        open_text = n.get('/metrics', headers=OPEN).body.decode()
+        assert open_text.endswith('\n# EOF\n')
+        assert {k[0] for k in samples(open_text)} == {k[0] for k in scrape(n)}
+        # The tenant's own scrape: itself, and nobody else's name.
+        mine = n.get('/metrics', uid=NOBODY).body.decode()
+        for name in ('chat', 'train', 'nightly', 'audit', 'http_requests'):
+            assert name not in mine, name
+        has(mine, 'bulkhead_tenant_granted_gpus{tenant="_others"} 2\n')
+        own = {f'L{r["id"]}' for r in n.rows("SELECT id FROM leases WHERE tenant = 'lab'")}
+        shown = set(re.findall(r'lease="(\w+)"', mine))
+        assert lease in shown and shown <= own, (shown, own)
+        restart(n)
+
+
+def restart(n):
+    """Counters of the books go on where they were, and come to what the ledger has when all is over."""
+    before = scrape(n)
+    n.again()
+    after = scrape(n)
+    counted = [k for k in before if re.match(r'bulkhead_(tenant_(gpu_seconds|memory_mebibyte|queue_wait|preemptions)|scrubs|audit_records)', k[0])]
+    assert len(counted) > 20, counted
+    for k in counted:
+        assert after.get(k, -1) >= before[k], f'{k} fell from {before[k]} to {after.get(k)}'
+    for j in n.get('/v1/jobs?state=running').json['jobs'] + n.get('/v1/jobs?state=waiting').json['jobs']:
+        n.post(f'/v1/jobs/{j["id"]}/cancel')
+    n.quiet()
+    same({(dict(k[1])['tenant'], dict(k[1])['mechanism']): v for k, v in scrape(n).items()
+          if k[0] == 'bulkhead_tenant_gpu_seconds_total'}, ledger(n))
+    same(round(total(scrape(n), 'bulkhead_gpu_granted_seconds_total') * 1e6), round(sum(ledger(n).values()) * 1e6))
+
+
+def starve(n, p):
+    """Borrowers that are slow to go while somebody waits for what is his."""
+    deaf = ('sh', '-c', 'trap "" TERM; while :; do sleep 1; done')
+    for _ in range(3):
+        n.active(n.submit('nightly', *deaf, can_requeue=True))
+    n.submit('train', 'sleep', '600', gpus=2)
+    p.fires('BulkheadTenantStarving')
+
+
+def greedy(n):
+    """A lease whose work asks again and again for more than it has."""
+    loop = f'i=0; while [ $i -lt 120 ]; do {TENANT} hold 1GiB 0; i=$((i + 1)); done'
+    return n.submit('lab', '/bin/sh', '-c', loop, milli=250, memory_mib=64, env=QUIET)
+
+
+def refused(n, p, job):
+    """On a machine with too much to do the gate may take the program for one that makes it wait, and end it early: then another."""
+    for _ in range(3):
+        n.wait(job)
+        with contextlib.suppress(AssertionError):
+            p.fires('BulkheadGateRefusals', seconds=5)
+            return
+        has(n.job(job)['job']['why'] or '', 'kept the warden waiting')
+        job = greedy(n)
+    print('# BulkheadGateRefusals was not seen: this machine is too busy for the gate')
+
+
+def test_alerts_fire():
+    """Each fault is made on the real daemon, and its alert is raised by the real Prometheus."""
+    with running(Machine()) as n:
+        neighbour('run').other_scrubber(n)
+        n.start()
+        p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus'),
+                           'tenant': token(n, 'tenant-user', subject='service:lab', tenant='lab')})
+        try:
+            asked = greedy(n)
+            n.wait(n.submit('chat', 'true'))
+            until(lambda: len(p.query('up == 1')) == 2, 40, p.log)
+            until(lambda: p.query('bulkhead_scrubs_total{job="bulkhead",kind="whole",verdict="clean"} > 0'), 30)
+            same(p.query('count(bulkhead_tenant_leases{job="tenant",tenant!~"lab|_others"})'), [], 'names in a tenant\'s scrape')
+            same(p.firing() - {'BulkheadGateRefusals', 'BulkheadDiskNearlyFull'}, set(), 'nothing is wrong yet')
+            assert n.post('/v1/gpus/7/cordon', {'reason': 'a test'}).ok
+            write('skip', '')
+            dirty = n.submit('chat', 'true')
+            n.wait_lease(n.leases_of(dirty)[0] if n.leases_of(dirty) else None, 'quarantined')
+            os.unlink('skip')
+            p.fires('BulkheadGpuCordoned', 'BulkheadSliceQuarantined', 'BulkheadScrubFailed')
+            n.broken('gpu', '6', 'lost')
+            for link in range(18):
+                n.broken('gpu', '5', 'link', str(link), 'down')
+            starve(n, p)
+            p.fires('BulkheadGpuFailed', 'BulkheadFabricMismatch')
+            refused(n, p, asked)
+            # Something waits, and the day goes on.
+            n.submit('chat', 'sleep', '600', gpus=2)
+            n.set_faults(clock_ms=5 * HOUR_MS)
+            p.fires('BulkheadQueueWaitTooLong')
+            if n.small:
+                with open(f'{n.state}/ballast', 'wb') as f:
+                    f.write(b'\0' * (os.statvfs(n.state).f_bavail * os.statvfs(n.state).f_frsize - (1 << 20)))
+                p.fires('BulkheadDiskNearlyFull')
+                os.unlink(f'{n.state}/ballast')
+            # A record that is not signed yet, and then no disk to sign it on.
+            assert n.post('/v1/gpus/4/cordon', {'reason': 'a test'}).ok
+            n.set_faults(clock_ms=6 * HOUR_MS, permille=1000)
+            p.fires('BulkheadStoreFailing', 'BulkheadAuditFailing', 'BulkheadAuditLag',
+                    meanwhile=lambda: n.post('/v1/gpus/3/cordon', {'reason': 'a test'}))  # something to write
+            n.set_faults(clock_ms=6 * HOUR_MS)
+            n.kill()
+            p.fires('BulkheadNodeDown')
+        finally:
+            p.stop()
+
+
+def test_an_old_driver_that_clears_nothing():
+    """No policy holds on such a machine, so none is in force; the daemon serves, and says what is wrong."""
+    with running(Node('old-driver')) as n:
+        n.broken('scrub', 'off')
+        n.program = os.path.abspath(write('bare', f'#!/bin/sh\nexec {lab.DAEMON}\n'))
+        os.chmod(n.program, 0o755)
+        n.start()
+        p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus')})
+        try:
+            p.fires('BulkheadSharingRefused', 'BulkheadAdvisoryOpen')
+        finally:
+            p.stop()
+
+
+if __name__ == '__main__':
+    lab.tap.main(globals())

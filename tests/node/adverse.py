@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Something of the machine fails: whoever runs goes on, the others get theirs, and nobody gets what somebody has.
+
+Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS
+"""
+import contextlib
+import os
+import pathlib
+import resource
+import shutil
+import sqlite3
+import struct
+import sys
+import time
+
+import lab
+from lab import NOBODY, has, node, same, until, write
+
+FAULTS = os.path.abspath(sys.argv[6])
+
+
+def write_books(n, sql):
+    """As nobody but a test does: the daemon has the file."""
+    db = sqlite3.connect(f'{n.state}/bulkhead.db', timeout=30)
+    with contextlib.closing(db):
+        db.executescript(sql)
+
+
+SLOW = '''#!/bin/sh
+while test -e HERE/slow; do sleep 0.1; done
+exec REAL "$@"
+'''
+
+
+def beside(n, folder, script):
+    """The same daemon beside another program, bulkhead-FOLDER: it takes the one that stands beside it."""
+    built = pathlib.Path(lab.DAEMON).parent.parent
+    os.makedirs('other/node')
+    os.makedirs(f'other/{folder}')
+    for name in {'keeper', 'scrub', 'warden', 'governor', 'oci', 'store'} - {folder}:
+        os.symlink(built / name, f'other/{name}')
+    shutil.copy(lab.DAEMON, 'other/node/bulkheadd')
+    program = f'{folder}/bulkhead-{folder}'
+    write(f'other/{program}', script.replace('REAL', str(built / program)).replace('HERE', n.here))
+    os.chmod(f'other/{program}', 0o755)
+    n.program = os.path.abspath('other/node/bulkheadd')
+
+
+def test_a_keeper_that_comes_late():
+    """Its lease is over only when nothing can begin any more, and that cannot be said while the disk takes no file."""
+    with node(serve=False) as n:
+        beside(n, 'keeper', SLOW)
+        n.start()
+        write('slow', '')
+        job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
+        until(lambda: n.job(job)['leases'], 30, n.log)
+        lease = n.leases_of(job)[0]
+        begun = pathlib.Path(n.state, 'leases', lease[1:], 'begun')
+        until(lambda: (begun.parent / 'keeper.json').exists(), 30, n.log)
+        begun.symlink_to('nowhere')  # no file of that name can be made
+        assert n.post(f'/v1/jobs/{job}/cancel').ok
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(2.5)
+        assert n.lease(lease)['lease']['state'] in ('draining', 'failed'), n.lease(lease)
+        begun.unlink()
+        n.wait_lease(lease, 'released')
+        same(n.wait(job)['end'], 'cancelled')
+        os.unlink('slow')
+        until(lambda: not n.processes('sh', 'bulkhead-keeper'), 30, lambda: [lab.cmdline(p) for p in n.processes()])
+        same(os.path.exists('ran'), False, 'it began after its lease was over')
+        n.nothing_left()
+        n.sound()
+
+
+def test_no_descriptor_is_no_verdict():
+    """The daemon cannot open a file: what runs goes on, what ended has ended as it did."""
+    with node(serve=False) as n:
+        was = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, was[1]))
+        try:
+            n.start()
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, was)
+        same(resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE), (was[1], was[1]), 'it takes all that it may have')
+        job = n.submit('chat', 'sh', '-c', f'while ! test -e {n.here}/go; do sleep 0.1; done; exit 7', can_requeue=True)
+        other = n.submit('train', 'sleep', '600')
+        lease, stays = n.active(job), n.active(other)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, (3, was[1]))
+        write('go', '')
+        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        time.sleep(1.5)
+        resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, was)
+        ended = n.wait(job)
+        same((ended['end'], ended['status'], n.leases_of(job)), ('exited', 7, [lease]))
+        same((n.state_of(other), n.active(other)), ('running', stays))
+        n.wait_lease(lease, 'released')
+        n.sound()
+
+
+SCRUBBER = '''#!/bin/sh
+test "$1" = canary && test -e HERE/broken && exit 1
+exec REAL "$@"
+'''
+
+
+def test_what_runs_needs_no_tool():
+    """The driver cannot be tested when the daemon starts again: no share is given, and those who have one keep it."""
+    with node(serve=False) as n:
+        beside(n, 'scrub', SCRUBBER)
+        n.start()
+        runs = n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024)
+        waits = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(4)]
+        lease = n.active(runs)
+        until(lambda: sum(n.state_of(j) == 'running' for j in waits) == 3, 30, n.log)
+        (last,) = (j for j in waits if n.state_of(j) == 'waiting')
+        n.kill()
+        write('broken', '')
+        write_books(n, "DELETE FROM notes WHERE key LIKE 'canary/%'")
+        n.start()
+        has(n.get(f'/v1/jobs/{last}/why').json['sentence'], 'cannot be set up here')
+        r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY)
+        assert not r.ok and 'cannot be set up here' in r.words, r
+        time.sleep(1.5)
+        same((n.state_of(runs), n.active(runs), n.state_of(last)), ('running', lease, 'waiting'))
+        os.unlink('broken')
+        n.again()
+        same((n.state_of(runs), n.active(runs)), ('running', lease))
+        assert n.post(f'/v1/jobs/{runs}/cancel').ok
+        n.active(last)
+        n.sound()
+
+
+def test_a_clock_that_is_set():
+    """A year ahead and back again, also while the daemon starts: nobody pays for it, and nobody's token is lost by it."""
+    year = 365 * 86400 * 1000
+    with node(serve=False) as n:
+        faults = pathlib.Path('faults')
+        faults.write_bytes(bytes(4096))
+        n.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath(faults)}
+        n.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+
+        def clock(ms):
+            with open(faults, 'r+b') as f:
+                f.write(struct.pack('=q', ms))
+        n.start()
+        token = n.post('/v1/tokens', {'subject': 'user:nobody', 'role': 'tenant-user', 'tenant': 'lab'}).json['token']
+
+        def by_token():
+            return n.get('/v1/jobs', uid=NOBODY, headers={'Authorization': f'Bearer {token}'}).status
+        same(by_token(), 200)
+        job = n.submit('chat', 'sleep', '600')
+        lease = n.active(job)
+        clock(year)
+        until(lambda: 'ms ahead' in n.log(), 30, n.log)
+        same(by_token(), 401, 'its time is over, as far as anybody can know')
+        n.again()  # with the wrong time, and work that runs
+        same((n.state_of(job), n.active(job)), ('running', lease))
+        until(lambda: n.log().count('ms ahead') == 2, 30, n.log)
+        clock(0)
+        until(lambda: 'ms back' in n.log(), 30, n.log)
+        same(by_token(), 200)
+        assert abs(n.get('/v1/status').json['now_ms'] / 1000 - time.time()) < 60, n.get('/v1/status').json
+        assert len(n.audit(event='time.step')) >= 2
+        assert n.post(f'/v1/jobs/{job}/cancel').ok
+        n.wait_lease(lease, 'released')
+        n.sound()
+        used = sum(u['milli_ms'] for u in n.get('/v1/usage').json['usage'])
+        assert 0 < used <= (time.monotonic() - n.born) * 1000 * 1000, used
+
+
+def test_shares_up_to_what_the_card_has():
+    """The policy allows four of 20 GiB on a card, and a card of 80 GB has 79.6: the fourth goes to the next one."""
+    with node() as n:
+        room = n.get('/v1/gpus').json['gpus'][4]['memory_mib']
+        assert room < 4 * 20480, 'the card is as large as its name, and nothing is shown here'
+        jobs = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=20480) for _ in range(5)]
+        for j in jobs[:4]:
+            n.active(j)
+        on = [n.lease(n.leases_of(j)[0])['lease']['gpus'][0] for j in jobs[:4]]
+        assert max(on.count(g) for g in on) == 3, on
+        same('could not be written' in n.log(), False, n.log())
+        whole = n.submit('chat', 'sleep', '600')
+        n.active(whole)
+        assert n.lease(n.leases_of(whole)[0])['slices'][0]['memory_mib'] == room, n.lease(n.leases_of(whole)[0])
+        n.sound()
+
+
+def test_a_decision_that_cannot_be_written():
+    """Its job is set aside, with words, and everybody else is served."""
+    with node() as n:
+        write_books(n, "CREATE TRIGGER poison BEFORE INSERT ON grants WHEN NEW.kind = 'share' "
+                       "BEGIN SELECT RAISE(ABORT, 'no shares today'); END")
+        bad = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(2)]
+        good = n.submit('chat', 'sleep', '600')
+        n.active(good)
+        until(lambda: [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], 30, n.log)
+        assert n.get('/v1/health').json['health'] != 'ok'
+        checks = n.get('/v1/doctor').json['checks']
+        same([(c['layer'], c['state']) for c in checks if c['layer'] == 'scheduler'], [('scheduler', 'warn')], checks)
+        for j in bad:
+            same(n.state_of(j), 'waiting')
+            has(n.get(f'/v1/jobs/{j}/why').json['sentence'], 'no shares today')
+            has(n.job(j)['job']['why'], 'no shares today')
+            same(len(n.audit(event='alloc.deny', object_id=j)), 1, 'once, however often it is tried')
+        late = n.submit('train', 'sleep', '600')
+        n.active(late)
+        assert n.post(f'/v1/jobs/{bad[0]}/cancel').ok
+        same(n.wait(bad[0])['end'], 'cancelled')
+        # Also one that has to go, and whoever comes before it.
+        write_books(n, "DROP TRIGGER poison; CREATE TRIGGER poison BEFORE UPDATE OF state ON leases WHEN NEW.cause = 'evict' "
+                       "BEGIN SELECT RAISE(ABORT, 'nobody goes today'); END")
+        n.again()
+        n.active(bad[1])
+        same([c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], [])
+        low = [n.submit('nightly', 'sleep', '600', can_requeue=True) for _ in range(2)]
+        for j in low:
+            n.active(j)
+        high = n.submit('chat', 'sleep', '600')
+        until(lambda: 'nobody goes today' in n.log(), 30, n.log)
+        same(n.state_of(high), 'waiting')
+        share = n.submit('lab', 'true', uid=NOBODY, milli=250, memory_mib=1024)
+        same(n.wait(share)['status'], 0)
+        write_books(n, 'DROP TRIGGER poison')
+        n.again()
+        n.active(high)
+        n.sound()
+
+
+if __name__ == '__main__':
+    lab.tap.main(globals())

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong with the silicon, and what the daemon does about it by itself. The cards are simulated, and so are their faults.
+
+Usage: health.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT [TEST...]
+"""
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import lab
+from lab import NOBODY, has, node, policy, same, until
+
+TENANT = os.path.abspath(sys.argv[7])
+
+
+def gpu(n, index, **kw):
+    return n.get(f'/v1/gpus/{index}', **kw).json
+
+
+def gpu_of(n, lease):
+    """The index of the card on which a lease is."""
+    uuid = n.lease(lease)['slices'][0]['gpu']
+    return next(g['index'] for g in n.get('/v1/gpus').json['gpus'] if g['uuid'] == uuid)
+
+
+def command(n, *words, status=0, **more):
+    done = subprocess.run([lab.BIN, *words], capture_output=True, text=True, check=False, timeout=60, env={**n.env, **more})
+    same(done.returncode, status, f'{words}: {done.stdout}{done.stderr}')
+    return done.stdout + done.stderr
+
+
+class Listener:
+    """A stream of changes, as root hears them."""
+
+    def __init__(self, n):
+        self.s = socket.socket(socket.AF_UNIX)
+        self.s.connect(f'{n.run}/api.sock')
+        self.s.settimeout(60)
+        self.s.sendall(b'GET /v1/events HTTP/1.1\r\nHost: bulkhead\r\n\r\n')
+        self.text = b''
+
+    def hears(self, *parts):
+        while not all(p.encode() in self.text for p in parts):
+            more = self.s.recv(65536)
+            assert more, self.text
+            self.text += more
+
+
+def kernel_says(n, index, number, pid):
+    """A line of the kernel's log, as the driver writes them."""
+    pci = gpu(n, index)['pci'].rsplit('.', 1)[0]
+    log = pathlib.Path(n.env['BULKHEAD_SYSROOT'], 'dev/kmsg')
+    with log.open('a', encoding='ascii') as f:
+        f.write(f'4,1,1,-;NVRM: Xid (PCI:{pci}): {number}, pid={pid}, name=python, Ch 00000008\n')
+
+
+def pid_in(n, lease):
+    """A process of the lease's."""
+    folders = [f for f in n.cgroups() if f.endswith(f'/{lease}')]
+    return next(int(p) for f in folders for p in pathlib.Path(f, 'cgroup.procs').read_text().split())
+
+
+def test_a_tenants_own_fault_ends_its_lease_alone():
+    """Two on one card: who did it ends and is told; the other hears nothing and goes on."""
+    with node(serve=False) as n:
+        folder = pathlib.Path(n.env['BULKHEAD_SYSROOT'], 'dev')
+        folder.mkdir(exist_ok=True)
+        (folder / 'kmsg').write_text('')
+        n.start()
+        bad, good = (n.submit('lab', 'sleep', '600', milli=250, memory_mib=1024, can_requeue=True, uid=NOBODY) for _ in range(2))
+        lease, beside = n.active(bad), n.active(good)
+        at = gpu_of(n, lease)
+        same(gpu_of(n, beside), at, 'both are on one card')
+        # Nobody can tell whose it was: nobody ends.
+        n.broken('gpu', str(at), 'xid', '13')
+        until(lambda: n.audit(event='gpu.xid'), 60, n.log)
+        has(n.audit(event='gpu.xid')[0]['reason'], 'whose of the 2 leases there it was is not known')
+        same((n.active(bad), n.active(good)), (lease, beside))
+        kernel_says(n, at, 31, pid_in(n, lease))
+        n.broken('gpu', str(at), 'xid', '31')
+        job = n.wait(bad)
+        same(job['end'], 'failed', job)  # not again, though it may be: it would do the same
+        has(job['why'], "Xid 31 on its GPU: a kernel touched an address that is not mapped (the application's fault)")
+        history = n.lease(lease)['history']
+        same([(h['to'], h['cause']) for h in history if h['to'] == 'draining'], [('draining', 'fault')])
+        record = n.audit(event='gpu.xid')[1]
+        same((record['tenant'], record['before'], record['after']), ('lab', 'ok', 'ok'))
+        has(record['reason'], f'of {lease}')
+        # The card is as it was, and so is who is beside.
+        same((gpu(n, at)['state'], gpu(n, at)['reason']), ('ok', None))
+        same(n.active(good), beside)
+        # What only follows from an end is no fault: written down, once a minute.
+        for _ in range(3):
+            n.broken('gpu', str(at), 'xid', '45')
+        until(lambda: n.audit(event='gpu.xid')[2:], 60, n.log)
+        same(len(n.audit(event='gpu.xid')), 3)
+        n.post(f'/v1/jobs/{good}/cancel')
+        n.quiet()
+        n.nothing_left()
+        n.sound()
+
+
+def test_a_fault_of_the_card_ends_all_who_are_on_it():
+    with node() as n:
+        share = {'milli': 250, 'memory_mib': 1024}
+        one, again = n.submit('lab', 'sleep', '600', **share), n.submit('lab', 'sleep', '600', can_requeue=True, **share)
+        fill = [n.submit('lab', 'sleep', '600', **share) for _ in range(2)]
+        fifth = n.submit('lab', 'sleep', '600', **share)
+        at = gpu_of(n, n.active(one))
+        same({gpu_of(n, n.active(j)) for j in (again, *fill)}, {at})
+        there = gpu_of(n, n.active(fifth))
+        listener = Listener(n)
+        assert there != at
+        n.broken('gpu', str(at), 'ecc', '2')
+        until(lambda: gpu(n, at)['state'] == 'quarantined', 60, lambda: gpu(n, at))
+        reason = gpu(n, at)['reason']
+        has(reason, 'memory error that ECC could not correct')
+        has(reason, f'bulkhead resume {at}')
+        same(n.audit(event='gpu.ecc')[0]['after'], 'bad')
+        listener.hears('event: gpu', '"quarantined"', 'event: health', '"bad"')
+        # Who may begin again does, elsewhere. Who may not has failed.
+        until(lambda: len(n.leases_of(again)) == 2, 60, lambda: n.job(again))
+        assert gpu_of(n, n.active(again)) != at
+        same([n.wait(j)['end'] for j in (one, *fill)], ['failed'] * 3)
+        has(n.job(one)['job']['why'], 'memory error that ECC could not correct')
+        same(n.state_of(fifth), 'running', 'who is elsewhere')
+        n.broken('gpu', str(there), 'xid', '95')
+        same(n.wait(fifth)['end'], 'failed')
+        has(n.job(fifth)['job']['why'], 'memory error that may have hit everybody on the GPU')
+        # It stays so, also through a restart, until somebody has mended it.
+        n.again()
+        same([gpu(n, i)['state'] for i in (at, there)], ['quarantined', 'quarantined'])
+        refused = n.post(f'/v1/gpus/{at}/uncordon')
+        assert not refused.ok, refused
+        has(refused.words, f'GPU {at} is still not well: 2 uncorrected memory errors')
+        checks = n.get('/v1/doctor').json
+        same(checks['health'], 'bad')
+        has(json.dumps(checks['checks']), f'bulkhead resume {at}')
+        n.broken('mend')
+        for i in (at, there):
+            command(n, 'resume', str(i))
+            same(gpu(n, i)['state'], 'ok')
+        n.post(f'/v1/jobs/{again}/cancel')
+        n.quiet()
+        n.nothing_left()
+        n.sound()
+
+
+def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
+    """Who is there goes on. What was found is said with the command that accepts it."""
+    with node() as n:
+        share = {'milli': 250, 'memory_mib': 1024}
+        job = n.submit('lab', 'sleep', '600', **share)
+        lease = n.active(job)
+        at, uuid = gpu_of(n, lease), gpu(n, 2)['uuid']
+        n.broken('gpu', str(at), 'xid', '74')
+        until(lambda: gpu(n, at)['state'] == 'cordoned', 60, lambda: gpu(n, at))
+        has(gpu(n, at)['reason'], 'an NVLink failed')
+        same(len(n.audit(event='gpu.nvlink')), 1)
+        assert gpu_of(n, n.active(n.submit('lab', 'sleep', '600', **share))) != at, 'a worn card was given away'
+        # Lost: the driver says so by itself. The others show in the next look: heat, and a link less.
+        n.broken('gpu', '7', 'lost')
+        n.broken('gpu', '6', 'throttle', 'hot')
+        n.broken('gpu', '2', 'link', '3', 'down')
+        until(lambda: gpu(n, 7)['state'] in ('lost', 'quarantined'), 60, lambda: gpu(n, 7))
+        has(gpu(n, 7)['reason'], 'fell off the bus')
+        until(lambda: gpu(n, 6)['health'] == 'slowed down: too hot', 60, lambda: gpu(n, 6))
+        until(lambda: gpu(n, 2)['state'] == 'cordoned', 60, lambda: gpu(n, 2))
+        has(gpu(n, 2)['reason'], 'it is not as it was: links to other GPUs is 17, was 18; accept that with: bulkhead resume 2')
+        same([(r['object_id'], r['after']) for r in n.audit(event='version.drift')], [(uuid, 'suspect')])
+        command(n, 'resume', '2')
+        same(gpu(n, 2)['state'], 'ok')
+        # That is how it should be now: the other way is a difference. And another driver is nobody's friend yet.
+        n.broken('mend')
+        n.broken('driver', '580.95.05')
+        until(lambda: gpu(n, 2)['state'] == gpu(n, 0)['state'] == 'cordoned', 60, lambda: n.get('/v1/gpus').json)
+        has(gpu(n, 0)['reason'], 'the driver was changed to 580.95.05 while the daemon ran on 580.159.04: restart bulkheadd')
+        same(n.active(job), lease)
+        waits = n.submit('lab', 'true', **share)
+        # The next daemon tests the driver with canaries again, and says what it lacks.
+        same(len(n.rows("SELECT key FROM notes WHERE key LIKE 'canary/%'")), 1)
+        n.again()
+        same([r['after'] for r in n.audit(event='driver.change')], ['580.95.05'])
+        has(n.audit(event='driver.change')[0]['reason'], 'all are fixed in 580.159.03')
+        same(len(n.rows("SELECT key FROM notes WHERE key LIKE 'canary/%'")), 2)
+        same(gpu(n, 0)['state'], 'ok')
+        has(gpu(n, 2)['reason'], 'is 18, was 17')
+        same(n.wait(waits)['status'], 0)
+        same(n.active(job), lease)
+        checks = [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'driver']
+        same([c['state'] for c in checks], ['warn'])
+        has(checks[0]['sentence'], ' days')
+
+
+def on_card(n, index):
+    """Bytes of its memory that are in use, as the driver says."""
+    return json.loads(command(n, 'gpus', '-o', 'json'))['gpus'][index]['usedBytes']
+
+
+def test_who_is_idle_sleeps_and_wakes():
+    """By itself where its tenant agreed to it, and by order."""
+    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
+    with node(text=text) as n:
+        work = (f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; '
+                'i=0; while test $i -lt 4000000; do i=$((i+1)); done; wait')
+        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+        lease = n.active(job)
+        at = gpu_of(n, lease)
+        until(lambda: on_card(n, at) > 2 << 30, 60, lambda: n.get(f'/v1/jobs/{job}/logs').body)
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        until(lambda: on_card(n, at) < 1 << 30, 60, n.log)
+        record = n.audit(event='job.suspend')
+        same([(r['who'], r['object_id']) for r in record], [('service:bulkheadd', lease)])
+        has(record[0]['reason'], 'the time its tenant agreed to')
+        same(n.lease(lease)['lease']['state'], 'active', 'its place stays its own')
+        # The next daemon knows that it sleeps, and why; its work begins again, and so it wakes.
+        n.again()
+        pathlib.Path(n.here, 'now').touch()
+        until(lambda: not n.lease(lease)['lease']['paused'], 60, n.log)
+        until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
+        same([r['reason'] for r in n.audit(event='job.resume')], ['it is used again'])
+        # Who ends while it sleeps leaves nothing behind.
+        until(lambda: n.lease(lease)['lease']['paused'], 120, n.log)
+        n.post(f'/v1/jobs/{job}/cancel')
+        same(n.wait(job)['end'], 'cancelled')
+        until(lambda: not n.rows("SELECT key FROM notes WHERE key LIKE 'sleep/%'"), 60, n.log)
+        n.nothing_left()
+        n.sound()
+
+
+def test_suspended_by_order():
+    with node() as n:
+        share = {'milli': 250, 'memory_mib': 4096, 'env': ['ASAN_OPTIONS=detect_leaks=0']}
+        job = n.submit('lab', TENANT, 'hold', '2GiB', '600', **share)
+        lease = n.active(job)
+        at = gpu_of(n, lease)
+        until(lambda: on_card(n, at) > 2 << 30, 60, lambda: n.get(f'/v1/jobs/{job}/logs').body)
+        command(n, 'suspend', lease)
+        assert on_card(n, at) < 1 << 30
+        same(n.lease(lease)['lease']['paused'], True)
+        command(n, 'resume', lease)
+        assert on_card(n, at) > 2 << 30
+        same(n.lease(lease)['lease']['paused'], False)
+        same([len(n.audit(event=e)) for e in ('job.suspend', 'job.resume')], [1, 1])
+        # Nothing on a GPU: nothing to suspend, and that is said.
+        idle = n.submit('lab', 'sleep', '600', **share)
+        at = f'/v1/leases/{n.active(idle)}/suspend'
+        until(lambda: 'no lease' not in n.post(at).words, 60, n.log)  # it comes to the governor a moment after it began
+        refused = n.post(at)
+        assert not refused.ok, refused
+        has(refused.words, 'nothing on a GPU')
+        whole = n.submit('train', 'sleep', '600')
+        refused = n.post(f'/v1/leases/{n.active(whole)}/suspend')
+        has(refused.words, 'has its GPU to itself')
+
+
+def test_an_upgrade_is_planned():
+    """Who may begin again leaves, whose end is known is waited for, whoever else stands in the way."""
+    with node() as n:
+        share = {'milli': 250, 'memory_mib': 1024}
+        again = n.submit('lab', 'sleep', '600', can_requeue=True, **share)
+        n.active(again)
+        text = command(n, 'upgrade', 'plan', '--driver', '595.71.05')
+        has(text, 'lab (1 lease)')
+        has(text, f'bulkhead drain {gpu_of(n, n.active(again))}')
+        has(text, 'the driver was seen to clear what it frees')
+        firm, timed = n.submit('train', 'sleep', '600'), n.submit('lab', 'sleep', '600', duration_ms=3600000, **share)
+        leases = {j: n.active(j) for j in (again, firm, timed)}
+        plan = json.loads(command(n, 'upgrade', 'plan', '--driver', '595.71.05', '-o', 'json', status=1))
+        same((plan['ready'], plan['from'], plan['to']), (False, '580.159.04', '595.71.05'))
+        ways = [(s['lease'], s['way']) for s in plan['steps'] if s['step'] == 'leave']
+        same(ways, [(leases[timed], 'ends'), (leases[firm], 'ask'), (leases[again], 'last')])
+        same(len(plan['blockers']), 1)
+        has(plan['blockers'][0], f'{leases[firm]} ({firm}) of tenant train')
+        same([s['step'] for s in plan['steps'] if s['step'] in ('gate', 'change')], ['gate', 'change', 'gate'])
+        # Firmware of a card is that card's affair, and the inventory has it.
+        at = gpu_of(n, leases[firm])
+        plan = json.loads(command(n, 'upgrade', 'plan', '--firmware', 'vbios', '--gpu', str(at), '-o', 'json', status=1))
+        same([t['tenant'] for t in plan['tenants']], ['train'])
+        same(plan['from'], gpu(n, at)['vbios'])
+        free = next(i for i in range(4) if i != at)
+        command(n, 'upgrade', 'plan', '--firmware', 'inforom', '--gpu', str(free))
+        has(command(n, 'describe', str(at)), 'VBIOS')
+        has(command(n, 'upgrade', 'plan', status=2), '--driver, --firmware or --kernel')
+        has(command(n, 'upgrade', 'go', '--kernel', '6', status=2), 'bulkhead upgrade plan')
+        # A tenant does not get to see who else is there.
+        as_nobody = subprocess.run([lab.BIN, 'upgrade', 'plan', '--kernel', '6.12'], capture_output=True, text=True, check=False,
+                                   timeout=60, env=n.env, user=NOBODY, group=NOBODY)
+        same(as_nobody.returncode, 3, as_nobody.stderr)
+
+
+if __name__ == '__main__':
+    only = sys.argv[8:]
+    lab.tap.main({k: v for k, v in globals().items() if not only or not k.startswith('test_') or k[5:] in only})
