@@ -330,6 +330,8 @@ static void scrub(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_scrub_order order;
     struct bh_err err;
+    if (!bh_mech_gone(d, run))
+        return; /* the next tick asks again */
     const int rc = bh_scrub_next(d, run, &order, &err);
     if (rc == BH_NOT_FOUND)
         over(d, run, BH_LEASE_BY_CLEAN, "");

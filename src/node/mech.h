@@ -85,6 +85,9 @@ void bh_mech_restore(struct bh_daemon *d);
 /* Every now and then: a server that nobody uses any more ends. */
 void bh_mech_tick(struct bh_daemon *d);
 void bh_mech_fini(struct bh_daemon *d);
+/* Of a lease in which nobody is left: nothing that worked for it alone has its card open any more. A server ends with its last lease,
+ * and its share is not proved clean before. */
+bool bh_mech_gone(const struct bh_daemon *d, const struct bh_life *run);
 /* When the GPUs were looked at: instances that somebody else took away are not believed in any more. */
 void bh_mech_look(struct bh_daemon *d);
 

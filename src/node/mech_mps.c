@@ -282,9 +282,16 @@ void bh_mech_mps_work(const struct bh_mech_server *s, struct bh_worker_result *r
 static bool is_used(const struct bh_daemon *d, const struct bh_made_server *s)
 {
     for (size_t i = 0; i < d->runs.n; i++)
-        if (d->runs.at[i]->server == s->number && bh_lease_holds_slices(d->runs.at[i]->state))
+        if (d->runs.at[i]->server == s->number && bh_lease_holds_slices(d->runs.at[i]->state) &&
+            d->runs.at[i]->state != BH_LEASE_SCRUBBING && d->runs.at[i]->state != BH_LEASE_QUARANTINED)
             return true;
     return false;
+}
+
+bool bh_mech_gone(const struct bh_daemon *d, const struct bh_life *run)
+{
+    const struct bh_made_server *s = run->server ? by_number(d, run->server) : NULL;
+    return !s || is_used(d, s);
 }
 
 /* It cannot go on without its server. */

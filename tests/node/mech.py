@@ -448,8 +448,12 @@ def test_mps_servers_are_for_those_who_trust_each_other():
         n.post(f'/v1/jobs/{one}/cancel')
         n.wait(one)
         assert os.path.isdir(pipes), 'somebody still works there'
+        last = n.leases_of(four)[0]
         for j in (two, three, four):
             n.post(f'/v1/jobs/{j}/cancel')
+        # Nobody has the share before its server, which had the card open, is gone.
+        n.wait_lease(last, 'released')
+        same([p for p in servers(n) if blues in pathlib.Path(f'/proc/{p}/environ').read_text()], [])
         over(n)
         same([len(n.audit(event=e)) for e in ('mps.start', 'mps.stop')], [3, 3])
 
