@@ -342,6 +342,7 @@ static int on_word(sd_event_source *source, int fd, uint32_t events, void *arg)
         heard(d, &w);
     if (rc < 0) {
         h->source = sd_event_source_disable_unref(h->source);
+        bh_vigil_end(&h->vigil);
         h->pause_ms = h->pause_ms * 2 < PAUSE_MS ? PAUSE_MS : h->pause_ms * 2;
         h->pause_ms = h->pause_ms > PAUSE_MAX_MS ? PAUSE_MAX_MS : h->pause_ms;
         h->start_ms = bh_daemon_now(d) + h->pause_ms;

@@ -108,14 +108,20 @@ static void ponder(const void *arg, struct bh_worker_result *ret)
 
 /* ---- in the daemon ---- */
 
+/* Before its descriptor is closed (worker.h). */
+static void hear_no_more(struct bh_ponder *p)
+{
+    p->source = sd_event_source_disable_unref(p->source);
+    p->timer = sd_event_source_disable_unref(p->timer);
+}
+
 static void forget(struct bh_ponder *p)
 {
     struct bh_daemon *d = p->of;
     for (size_t i = 0; i < d->ponders.n; i++)
         if (d->ponders.at[i] == p)
             d->ponders.at[i] = d->ponders.at[--d->ponders.n];
-    p->source = sd_event_source_disable_unref(p->source);
-    p->timer = sd_event_source_disable_unref(p->timer);
+    hear_no_more(p);
     bh_worker_kill(&p->worker);
     (void)munmap(p->found, sizeof(*p->found));
     bh_vec_fini(&p->tickets);
@@ -152,6 +158,7 @@ static int on_found(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
+    hear_no_more(p);
     bh_worker_finish(&p->worker, &result);
     tell(p, result.code == BH_OK ? BH_OK : bh_fail(&err, BH_SYSTEM, "%s", result.text), &err);
     return 0;
@@ -163,6 +170,7 @@ static int on_late(sd_event_source *source, uint64_t usec, void *arg)
     struct bh_err err = {0};
     (void)source;
     (void)usec;
+    hear_no_more(p);
     bh_worker_kill(&p->worker); /* what it wrote before stays as it is from here on */
     const bool some = p->found->is_known;
     tell(p, some ? BH_OK : bh_fail(&err, BH_BUSY, "it was not worked out in %d s", BH_PONDER_MS / 1000),

@@ -138,6 +138,7 @@ static int on_moved(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
+    t->source = sd_event_source_disable_unref(t->source); /* before its descriptor is closed (worker.h) */
     bh_worker_finish(&t->worker, &result);
     moved(t->of, t, &result);
     drop(t->of, t);

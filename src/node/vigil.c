@@ -189,10 +189,8 @@ int bh_vigil_next(struct bh_vigil *v, struct bh_vigil_word *ret)
     while (n < 0 && errno == EINTR);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
         return 0;
-    if (n != (ssize_t)sizeof(*ret)) {
-        bh_vigil_end(v);
+    if (n != (ssize_t)sizeof(*ret))
         return -1;
-    }
     ret->text[sizeof(ret->text) - 1] = '\0';
     ret->event.xid = ret->event.kind == BH_GPU_EVENT_XID ? bh_xid_find(ret->event.data) : NULL;
     return 1;

@@ -34,7 +34,7 @@ struct bh_vigil {
 
 /* *v: all zero, or one that has ended. BH_BUSY: that one is still there. */
 int bh_vigil_start(struct bh_vigil *v, struct bh_err *err) BH_MUST_USE;
-/* 1: *ret is what it said. 0: no more for now. -1: it is gone, and so forgotten. */
+/* 1: *ret is what it said. 0: no more for now. -1: it is gone; bh_vigil_end follows. */
 int bh_vigil_next(struct bh_vigil *v, struct bh_vigil_word *ret);
 /* None: fine. A driver that hangs keeps it from ending: that is not waited for. */
 void bh_vigil_end(struct bh_vigil *v);

@@ -44,8 +44,8 @@ TEST(gaps_then_events_then_it_is_gone)
     CHECK(w[5].event.kind == BH_GPU_EVENT_ECC && !w[5].event.xid);
     CHECK_EQ(w[8].event.kind, BH_GPU_EVENT_LOST);
     CHECK_EQ(next(&v, &more), -1);
-    CHECK_EQ(v.pid, 0);
     bh_vigil_end(&v);
+    CHECK_EQ(v.pid, 0);
 }
 
 TEST(a_driver_without_events_says_so)

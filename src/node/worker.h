@@ -34,7 +34,11 @@ struct bh_worker {
 typedef void bh_work(const void *arg, struct bh_worker_result *ret);
 /* The child has a copy of all that arg points to. */
 int bh_worker_start(bh_work *work, const void *arg, struct bh_worker *ret, struct bh_err *err) BH_MUST_USE;
-/* Takes the result and forgets the worker; waits where it is not done yet. */
+/*
+ * Takes the result and forgets the worker; waits where it is not done yet. Who hears of it by an event source ends that first, here
+ * and at bh_worker_kill: the descriptor is closed, but a child that was just forked may hold it open for a moment more, and the
+ * loop would hear of a source that is gone.
+ */
 void bh_worker_finish(struct bh_worker *w, struct bh_worker_result *ret);
 /* The same for whoever has nothing else to do meanwhile; after its time there is a result in any case. */
 void bh_worker_wait(struct bh_worker *w, struct bh_worker_result *ret);

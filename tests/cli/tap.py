@@ -7,6 +7,7 @@ test file: NAME_test.py PATH-TO-BULKHEAD SOURCE-ROOT. BH_TEST_REGENERATE=1 rewri
 import difflib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -126,6 +127,9 @@ class Skip(Exception):
 
 
 def main(namespace):
+    # As in the foreground of a shell: what is started in the background comes with both ignored, and hands that on.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     tests = [(n, f) for n, f in namespace.items() if n.startswith('test_') and callable(f)]
     bad = 0
     for i, (name, fn) in enumerate(tests, 1):
