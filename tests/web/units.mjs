@@ -9,6 +9,7 @@ const load = (name) => import(pathToFileURL(path.join(process.argv[2], name)).hr
 globalThis.sessionStorage = {getItem: () => null}; // api.js looks for a token when it is loaded
 const {checker, treeOf} = await load('chain.js');
 const {pagesOf} = await load('api.js');
+const {latest} = await load('latest.js');
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
@@ -105,6 +106,13 @@ test('records dropped after their time are no fault where a later record says so
   const r = await checked(kept, checkpointOf(log), 10);
   assert.deepEqual([r.wrong, r.whole, r.checkpoint], [[], false, null]);
   assert.deepEqual((await checked([log[0], ...log.slice(295)], null, 10)).wrong, [{seq: 2, what: 'missing'}]);
+});
+
+// ---- what is shown while it is on its way ----
+
+test('the last answer stays until the next one is there, and none of another question', () => {
+  const shown = latest();
+  assert.deepEqual([shown('1h'), shown('1h', 'a'), shown('1h'), shown('1h', 'b'), shown('24h'), shown('1h')], [undefined, 'a', 'a', 'b', undefined, undefined]);
 });
 
 console.log(`1..${tests.length}`);
