@@ -10,6 +10,7 @@ globalThis.sessionStorage = {getItem: () => null}; // api.js looks for a token w
 const {checker, treeOf} = await load('chain.js');
 const {pagesOf} = await load('api.js');
 const {latest} = await load('latest.js');
+const {layers, stateOf} = await load('layers.js');
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
@@ -113,6 +114,33 @@ test('records dropped after their time are no fault where a later record says so
 test('the last answer stays until the next one is there, and none of another question', () => {
   const shown = latest();
   assert.deepEqual([shown('1h'), shown('1h', 'a'), shown('1h'), shown('1h', 'b'), shown('24h'), shown('1h')], [undefined, 'a', 'a', 'b', undefined, undefined]);
+});
+
+// ---- layers ----
+
+const cardOf = (index, fabric, slices = []) => ({index, state: 'ok', health: null, fabric, slices});
+const quotas = [{waiting_jobs: 3}];
+const leases = [{state: 'active', mechanism: 'mig', tier: 'container'}];
+
+test('what is seen and was not checked is not called well', () => {
+  const all = layers({gpus: [cardOf(0, 'nvl-0'), cardOf(1, 'nvl-1')], leases, quotas});
+  assert.deepEqual(Object.fromEntries(Object.entries(all).map(([k, v]) => [k, stateOf(v)])),
+    {hardware: 'ok', fabric: 'none', scheduler: 'none', virtualization: 'none', lifecycle: 'none'});
+  assert.equal(stateOf(layers({gpus: []}).hardware), 'none');
+  assert.equal(stateOf(layers({}).hardware), 'none');
+});
+
+test('a card that is in no domain while others are asks for attention', () => {
+  const {fabric} = layers({gpus: [cardOf(0, 'nvl-0'), cardOf(5, null)]});
+  assert.equal(stateOf(fabric), 'warn');
+  assert.match(fabric[1].text, /GPU 5$/);
+  assert.equal(stateOf(layers({gpus: [cardOf(0, null), cardOf(5, null)]}).fabric), 'none');
+});
+
+test('a check of the doctor stands in its layer', () => {
+  const doctor = [['cgroup', 'ok'], ['scrub', 'ok'], ['stranger', 'bad'], ['policy', 'ok'], ['https', 'warn'], ['something new', 'ok']].map(([layer, state]) => ({layer, state, sentence: '', mend: null}));
+  assert.deepEqual(Object.fromEntries(Object.entries(layers({doctor, gpus: [cardOf(0, null)]})).map(([k, v]) => [k, stateOf(v)])),
+    {hardware: 'bad', fabric: 'none', scheduler: 'ok', virtualization: 'ok', lifecycle: 'ok', node: 'warn'});
 });
 
 console.log(`1..${tests.length}`);
