@@ -11,6 +11,7 @@ const {checker, treeOf} = await load('chain.js');
 const {pagesOf} = await load('api.js');
 const {latest} = await load('latest.js');
 const {layers, stateOf} = await load('layers.js');
+const {partsOf} = await load('silicon.js');
 const tests = [];
 const test = (name, run) => tests.push([name, run]);
 
@@ -141,6 +142,33 @@ test('a check of the doctor stands in its layer', () => {
   const doctor = [['cgroup', 'ok'], ['scrub', 'ok'], ['stranger', 'bad'], ['policy', 'ok'], ['https', 'warn'], ['something new', 'ok']].map(([layer, state]) => ({layer, state, sentence: '', mend: null}));
   assert.deepEqual(Object.fromEntries(Object.entries(layers({doctor, gpus: [cardOf(0, null)]})).map(([k, v]) => [k, stateOf(v)])),
     {hardware: 'bad', fabric: 'none', scheduler: 'ok', virtualization: 'ok', lifecycle: 'ok', node: 'warn'});
+});
+
+// ---- a card that is cut ----
+
+/** Both lanes in units, as a letter each: i of an instance, x what cannot be used, - what is free. */
+function drawn(model, memory, ...instances) {
+  const units = model === 'A30' ? 4 : 8;
+  const parts = partsOf({model, memory_mib: memory, others: null, slices: instances.map(([key, gib]) => ({kind: 'mig', key: `mig:${key}`, memory_mib: gib * 1011, state: 'owned', tenant: 't', milli: 0}))});
+  return ['c', 'm'].map((lane) => Array.from({length: units}, (_, i) => {
+    const on = parts.filter((p) => p[`${lane}0`] <= (i + 0.5) / units && (i + 0.5) / units < p[`${lane}1`]);
+    assert.ok(on.length < 2, JSON.stringify(on));
+    return on.length === 0 ? '-' : on[0].useless ? 'x' : 'i';
+  }).join('')).join(' ');
+}
+
+test('what is left of a full card is drawn as what cannot be used', () => {
+  const h100 = (...list) => drawn('H100-80GB-SXM', 81559, ...list);
+  assert.equal(h100(['3g.40gb@0', 40], ['3g.40gb@4', 40]), 'iiixiiix iiiiiiii');
+  assert.equal(h100(['7g.80gb@0', 80]), 'iiiiiiix iiiiiiii');
+  assert.equal(h100(...[0, 1, 2, 3, 4, 5, 6].map((at) => [`1g.10gb@${at}`, 10])), 'iiiiiiix iiiiiiix');
+  assert.equal(h100(...[0, 2, 4, 6].map((at) => [`1g.20gb@${at}`, 20])), 'ixixixix iiiiiiii');
+  assert.equal(drawn('A30', 24576, ['2g.12gb@0', 12], ['2g.12gb@2', 12]), 'iiii iiii');
+});
+
+test('what is left of a card that is not full is free, but for the unit of compute that does not exist', () => {
+  assert.equal(drawn('H100-80GB-SXM', 81559, ['3g.40gb@0', 40]), 'iii----x iiii----');
+  assert.equal(drawn('A30', 24576, ['2g.12gb@0', 12]), 'ii-- ii--');
 });
 
 console.log(`1..${tests.length}`);
