@@ -188,6 +188,9 @@ test('a tenant sees itself and nobody else', async (browser) => {
   await show(page, 'work/J1');
   assert.match(await textOf(page), /no job/);
   assert.equal(await page.getByRole('button', {name: 'Cordon'}).count(), 0);
+  await show(page, 'audit');
+  assert.match(await textOf(page), /an operator or an auditor can check it/);
+  assert.equal(await page.getByRole('button', {name: /Verify the chain/}).count(), 0);
   assert.deepEqual(page.wrong, []);
 });
 

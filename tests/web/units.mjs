@@ -9,6 +9,7 @@ const load = (name) => import(pathToFileURL(path.join(process.argv[2], name)).hr
 globalThis.sessionStorage = {getItem: () => null}; // api.js looks for a token when it is loaded
 const {checker, treeOf} = await load('chain.js');
 const {pagesOf} = await load('api.js');
+const f = await load('format.js');
 const {latest} = await load('latest.js');
 const {layers, stateOf} = await load('layers.js');
 const {partsOf} = await load('silicon.js');
@@ -115,6 +116,17 @@ test('records dropped after their time are no fault where a later record says so
 test('the last answer stays until the next one is there, and none of another question', () => {
   const shown = latest();
   assert.deepEqual([shown('1h'), shown('1h', 'a'), shown('1h'), shown('1h', 'b'), shown('24h'), shown('1h')], [undefined, 'a', 'a', 'b', undefined, undefined]);
+});
+
+// ---- tenants ----
+
+test('no two tenants look alike', () => {
+  const looks = new Set();
+  for (let i = 0; i < 300; i++) {
+    looks.add(`${f.colourOf(`t${i}`)} ${f.glyphOf(`t${i}`)}`);
+    assert.equal(looks.size, i + 1, `t${i}`);
+    assert.equal(/\d/.test(f.glyphOf(`t${i}`)), i >= 64, `t${i}`);
+  }
 });
 
 // ---- layers ----
