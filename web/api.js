@@ -56,16 +56,25 @@ export async function ask(method, path, body, more, by) {
 export const get = (path) => ask('GET', path);
 export const post = (path, body, more) => ask('POST', path, body || {}, more);
 
-/** All pages of a list, as one answer. */
-export async function getAll(path, field) {
-  const first = await get(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE}`);
-  let {next} = first;
-  for (let i = 0; next && i < PAGES_MAX; i++) {
-    const more = await get(`${path}${path.includes('?') ? '&' : '?'}limit=${PAGE}&after=${next}`);
-    first[field].push(...more[field]);
-    next = more.next;
+/** One page of a list after another, until there are no more. */
+export async function* pagesOf(path) {
+  const start = `${path}${path.includes('?') ? '&' : '?'}limit=${PAGE}`;
+  for (let after = null, page; after !== undefined; after = page.next || undefined) {
+    page = await get(after === null ? start : `${start}&after=${after}`);
+    yield page;
   }
-  return {...first, next};
+}
+
+/** Pages of a list as one answer; `next` says that there are more than a page can show. */
+export async function getAll(path, field) {
+  let all = null;
+  let n = 0;
+  for await (const page of pagesOf(path)) {
+    if (all) all[field].push(...page[field]);
+    all = {...(all || page), next: page.next};
+    if (n++ >= PAGES_MAX) break;
+  }
+  return all;
 }
 
 /** What a job wrote, as text; bytes that are no text become a mark. */

@@ -31,17 +31,28 @@ export async function leafHash(body) {
 }
 const chainHash = (prev, hash) => sha256(Uint8Array.of(1), prev, hash);
 
-/** The root over these leaves: pairs from the left, the odd one goes up as it is. */
-export async function rootOf(leaves) {
-  let level = leaves;
-  while (level.length > 1) {
-    const up = [];
-    for (let i = 0; i + 1 < level.length; i += 2) up.push(sha256(Uint8Array.of(1), level[i], level[i + 1]));
-    const made = await Promise.all(up);
-    if (level.length % 2) made.push(level[level.length - 1]);
-    level = made;
-  }
-  return level[0];
+const pairHash = (left, right) => sha256(Uint8Array.of(1), left, right);
+
+/**
+ * The Merkle tree over leaves as they come: of each whole subtree only its root is kept, so that a log of any length takes
+ * a few hashes.
+ */
+export function treeOf() {
+  const roots = []; // the largest first: as many as the count of leaves has bits that are set
+  let size = 0;
+  return {
+    async add(leaf) {
+      let hash = leaf;
+      for (let n = size++; n & 1; n >>>= 1) hash = await pairHash(roots.pop(), hash);
+      roots.push(hash);
+    },
+    /** Over all leaves so far; the odd one goes up as it is. */
+    async root() {
+      let hash = roots[roots.length - 1];
+      for (let i = roots.length - 2; i >= 0; i--) hash = await pairHash(roots[i], hash);
+      return hash;
+    },
+  };
 }
 
 /** `name+id+base64`, as a record of a key has it. */
@@ -75,51 +86,70 @@ async function signed(note, keys) {
 }
 
 /**
- * Records in their order, each with `body` and `hash`; whole: all there are, from the first one on. What is wrong is named
- * by the record: {checked, links, wrong: [{seq, what}], checkpoint: {size, root, signature} | null, whole}.
+ * Checks a log as its pages come; nothing of a page is kept but hashes. checkpoint: fetched before the first page, or null.
+ * add(records): the next ones in their order, each with `body` and `hash`; end(): there are no more, so this is the verdict.
+ * What is wrong is named by the record: {checked, links, wrong: [{seq, what}], checkpoint: {size, root, signature} | null, whole}.
  */
-export async function verify(records, checkpoint, whole, progress) {
+export function checker(checkpoint) {
+  const note = checkpoint ? noteOf(checkpoint.note) : null;
   const wrong = [];
-  const leaves = [];
   const keys = [];
-  const prunes = records.filter((r) => r.event === 'audit.prune').map((r) => r.seq);
+  const gaps = []; // after a record of a key: right where a later record says that those between were dropped
+  const tree = treeOf();
+  let root = null; // when as many were seen as the checkpoint is over
+  let checked = 0;
   let links = 0;
   let chain = null;
-  let dropped = false;
-  for (let at = 0; at < records.length; at += BATCH) {
-    const batch = records.slice(at, at + BATCH);
-    const hashes = await Promise.all(batch.map((r) => leafHash(r.body)));
-    for (let i = 0; i < batch.length; i++) {
-      const r = batch[i];
-      const before = at + i > 0 ? records[at + i - 1] : null;
-      const said = JSON.parse(r.body);
-      if (hexOf(hashes[i]) !== r.hash) wrong.push({seq: r.seq, what: 'its text is not what was hashed'});
-      if (said.seq !== r.seq || said.event !== r.event) wrong.push({seq: r.seq, what: 'what is shown is not what its text says'});
-      if (whole && before && r.seq !== before.seq + 1) {
-        // Records of keys stay when those around them are dropped after their time, and that is recorded further on.
-        if (KEY.test(before.event) && prunes.some((p) => p >= r.seq)) dropped = true;
-        else wrong.push({seq: before.seq + 1, what: 'missing'});
-      }
-      if (!before && r.seq === 1 && /[^0]/.test(said.prev)) wrong.push({seq: 1, what: 'the first record names one before it'});
-      if (chain && before && r.seq === before.seq + 1) {
-        links++;
-        if (said.prev !== hexOf(chain)) wrong.push({seq: r.seq, what: 'it does not follow the record before it'});
-      }
-      chain = await chainHash(bytesOf(said.prev), hashes[i]);
-      leaves.push(hashes[i]);
-      const key = KEY.test(said.event) ? keyOf(said.after) : null;
-      if (key) keys.push(key);
+  let before = null;
+  let first = null;
+  let pruned = 0; // the last record that tells of dropped ones
+
+  function follows(r, said) {
+    if (!before) {
+      if (r.seq === 1 && /[^0]/.test(said.prev)) wrong.push({seq: 1, what: 'the first record names one before it'});
+    } else if (r.seq === before.seq + 1) {
+      links++;
+      if (said.prev !== hexOf(chain)) wrong.push({seq: r.seq, what: 'it does not follow the record before it'});
+    } else if (KEY.test(before.event)) gaps.push({from: before.seq + 1, to: r.seq});
+    else wrong.push({seq: before.seq + 1, what: 'missing'});
+  }
+
+  async function one(r, hash) {
+    const said = JSON.parse(r.body);
+    if (hexOf(hash) !== r.hash) wrong.push({seq: r.seq, what: 'its text is not what was hashed'});
+    if (said.seq !== r.seq || said.event !== r.event) wrong.push({seq: r.seq, what: 'what is shown is not what its text says'});
+    follows(r, said);
+    first ??= r.seq;
+    chain = await chainHash(bytesOf(said.prev), hash);
+    if (r.event === 'audit.prune') pruned = r.seq;
+    const key = KEY.test(said.event) ? keyOf(said.after) : null;
+    if (key) keys.push(key);
+    before = {seq: r.seq, event: r.event};
+    checked++;
+    if (!note || checked > note.size) return;
+    await tree.add(hash);
+    if (checked === note.size) root = await tree.root();
+  }
+
+  async function add(records, progress) {
+    for (let at = 0; at < records.length; at += BATCH) {
+      const batch = records.slice(at, at + BATCH);
+      const hashes = await Promise.all(batch.map((r) => leafHash(r.body)));
+      for (let i = 0; i < batch.length; i++) await one(batch[i], hashes[i]);
+      progress?.(checked);
     }
-    progress?.(Math.min(records.length, at + BATCH));
   }
-  let point = null;
-  const all = whole && !dropped && records[0]?.seq === 1;
-  if (checkpoint && all) {
-    const note = noteOf(checkpoint.note);
-    const ours = note.size <= leaves.length ? await rootOf(leaves.slice(0, note.size)) : null;
-    point = {size: note.size, root: ours !== null && hexOf(ours) === hexOf(note.root), signature: await signed(note, keys)};
-    if (!point.root) wrong.push({seq: note.size, what: 'the signed checkpoint is of another log'});
-    if (point.signature === 'no') wrong.push({seq: note.size, what: 'the checkpoint’s signature is wrong'});
+
+  async function end() {
+    for (const g of gaps) if (pruned < g.to) wrong.push({seq: g.from, what: 'missing'});
+    const whole = first === 1 && !gaps.some((g) => pruned >= g.to);
+    let point = null;
+    if (note && whole) {
+      point = {size: note.size, root: root !== null && hexOf(root) === hexOf(note.root), signature: await signed(note, keys)};
+      if (!point.root) wrong.push({seq: note.size, what: 'the signed checkpoint is of another log'});
+      if (point.signature === 'no') wrong.push({seq: note.size, what: 'the checkpoint’s signature is wrong'});
+    }
+    return {checked, links, wrong: wrong.sort((a, b) => a.seq - b.seq), checkpoint: point, whole};
   }
-  return {checked: records.length, links, wrong, checkpoint: point, whole: all};
+  return {add, end};
 }

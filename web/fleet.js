@@ -85,6 +85,7 @@ function summary(data) {
 const narrow = (p, compute, all) => !all && (compute ? p.c1 - p.c0 : p.m1 - p.m0) < NARROW;
 
 function partWords(p, compute, all) {
+  if (p.useless) return '';
   if (narrow(p, compute, all)) return compute && p.tenant ? f.glyphOf(p.tenant) : '';
   if (!compute) return p.mig ? p.label : p.label === 'whole' || p.others ? '' : f.mib(p.slice.memory_mib);
   return `${p.state === 'quarantined' ? '✖ ' : p.tenant ? `${f.glyphOf(p.tenant)} ` : ''}${p.others ? 'others' : p.tenant || p.state}`;
@@ -97,11 +98,11 @@ function lane(g, parts, compute, all) {
   return h('div.lane', null,
     h('span.lname', null, compute ? 'compute' : 'memory'),
     h('div.cells', null,
-      parts.map((p) => h('div', {
+      parts.filter((p) => p[to] > p[from]).map((p) => h('div', {
         class: `part ${p.others ? 'others' : p.tenant ? `t${f.colourOf(p.tenant)}` : 'nobody'} s-${p.state}`,
         style: {left: `${100 * p[from]}%`, width: `${100 * (p[to] - p[from])}%`},
-        title: `${p.others ? 'others' : p.tenant || 'nobody'} · ${p.label} · ${p.state}`,
-      }, h('span', null, partWords(p, compute, all)), compute && h('span.hidden', null, ` ${narrow(p, compute, all) ? p.tenant || p.state : ''} ${p.others ? '' : p.label},`))),
+        title: p.useless ? `cannot be used: no ${compute ? 'memory' : 'compute'} goes with it` : `${p.others ? 'others' : p.tenant || 'nobody'} · ${p.label} · ${p.state}`,
+      }, h('span', null, partWords(p, compute, all)), compute && h('span.hidden', null, ` ${narrow(p, compute, all) && !p.useless ? p.tenant || p.state : ''} ${p.others ? '' : p.label},`))),
       isCut(g) && h('div.ticks', {'aria-hidden': 'true', style: {'--units': String(gridOf(g.model).memory)}}),
       used > 0 && h('div.used', {'aria-hidden': 'true', style: {width: `${100 * used}%`}}),
       compute && parts.length === 0 && h('span.free', null, 'free')));
@@ -112,7 +113,7 @@ const lanes = (g, all) => {
 };
 
 function words(g) {
-  const who = partsOf(g).map((p) => `${p.others ? 'others' : p.tenant || p.state} ${p.label}`).join(', ');
+  const who = partsOf(g).filter((p) => !p.useless).map((p) => `${p.others ? 'others' : p.tenant || p.state} ${p.label}`).join(', ');
   return `${nameOf(g)}, ${g.model || 'unknown model'}, ${g.state}${g.health ? `, ${g.health}` : ''}; ${who || 'free'}`;
 }
 
@@ -245,6 +246,7 @@ function tile(ctx, g, x, y, c, chosen) {
   ctx.fillRect(x, y, n, n);
   ctx.globalAlpha = 0.85;
   for (const p of partsOf(g)) {
+    if (p.c1 <= p.c0) continue;
     ctx.fillStyle = p.others ? c.others : p.tenant ? c.t[f.colourOf(p.tenant)] : c.line;
     ctx.fillRect(x + n * p.c0, y, Math.max(1, n * (p.c1 - p.c0)), n);
   }

@@ -56,9 +56,16 @@ const known = new Map();
 export function knowTenants(names) {
   for (const n of names) if (!known.has(n)) known.set(n, known.size);
 }
-export function colourOf(tenant) {
+function numberOf(tenant) {
   if (!known.has(tenant)) known.set(tenant, known.size);
-  return known.get(tenant) % COLOURS;
+  return known.get(tenant);
 }
-export const glyphOf = (tenant) => GLYPHS[colourOf(tenant)];
+export const colourOf = (tenant) => numberOf(tenant) % COLOURS;
+
+/** Moved on by one each time that the colours are through: 64 pairs of colour and sign; then a number tells tenants apart. */
+export function glyphOf(tenant) {
+  const n = numberOf(tenant);
+  const round = Math.floor(n / (COLOURS * GLYPHS.length));
+  return `${GLYPHS[(n + Math.floor(n / COLOURS)) % GLYPHS.length]}${round ? round + 1 : ''}`;
+}
 export const forgetTenants = () => known.clear();

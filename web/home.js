@@ -61,7 +61,7 @@ function verdict(list, status) {
   const bad = list.filter((p) => p.kind === 'bad').length;
   const kind = bad || status.health === 'bad' ? 'bad' : list.length || status.health === 'warn' ? 'warn' : 'good';
   const words = kind === 'good' ? 'Everything is all right.' : bad ? `${f.plural(bad, 'thing is', 'things are')} wrong${list.length > bad ? `, ${f.count(list.length - bad)} more to look at` : ''}.`
-    : list.length ? `Nothing is broken. ${f.plural(list.length, 'thing', 'things')} to look at.` : 'The node reports a warning.';
+    : list.length ? `Nothing is broken. ${f.plural(list.length, 'thing', 'things')} to look at.` : 'The node gives a warning.';
   return h('div', {class: `verdict ${kind}`}, h('span.sign', {'aria-hidden': 'true'}, kind === 'good' ? '✓' : kind === 'warn' ? '▲' : '✖'), h('h2', null, words));
 }
 

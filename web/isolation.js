@@ -4,55 +4,11 @@ import {h, redraw} from './dom.js';
 import {ask} from './api.js';
 import {isOld, use} from './data.js';
 import {answered, badge, empty, listed, named, tenantName, when} from './parts.js';
+import {ABOUT, layers, stateOf} from './layers.js';
 import {address} from './route.js';
 import {table} from './table.js';
 import {mayAudit, mayOperate, seesAll} from './who.js';
 import * as f from './format.js';
-
-const LAYERS = {
-  hardware: ['gpu', 'silicon', 'driver', 'hardware', 'mig', 'ecc', 'xid', 'card'],
-  fabric: ['fabric', 'nvlink', 'nvswitch', 'network', 'iommu', 'acs', 'pci'],
-  scheduler: ['scheduler', 'policy', 'quota', 'sched', 'store', 'disk'],
-  virtualization: ['virtualization', 'container', 'runtime', 'tier', 'gate', 'governor', 'mps', 'warden', 'keeper', 'cgroup', 'seccomp', 'kernel'],
-  lifecycle: ['lifecycle', 'scrub', 'drift', 'upgrade', 'audit', 'clock', 'version'],
-};
-const ABOUT = {
-  hardware: 'cards and how they are cut', fabric: 'what joins cards, and who may reach across', scheduler: 'who is given what, by which promise',
-  virtualization: 'what stands around the work', lifecycle: 'what happens between two tenants',
-};
-const layerOf = (word) => Object.keys(LAYERS).find((l) => LAYERS[l].some((w) => word.toLowerCase().includes(w))) || 'lifecycle';
-
-const worst = (list) => list.some((x) => x.state === 'bad') ? 'bad' : list.some((x) => x.state === 'warn') ? 'warn' : 'ok';
-const fact = (state, text, mend) => ({state, text, mend});
-
-/** What each layer says, out of the doctor's checks and of what is seen. */
-function layers({gpus, leases, doctor, quotas, findings}) {
-  const out = Object.fromEntries(Object.keys(LAYERS).map((l) => [l, []]));
-  for (const c of doctor || []) out[layerOf(c.layer)].push(fact(c.state, `${c.layer}: ${c.sentence}`, c.mend));
-  if (gpus) {
-    const ill = gpus.filter((g) => g.state !== 'ok' || g.health);
-    out.hardware.push(ill.length ? fact(ill.some((g) => g.state === 'quarantined') ? 'bad' : 'warn', ill.map((g) => `GPU ${g.index} ${g.state}${g.health ? `: ${g.health}` : ''}`).join('; ')) : fact('ok', `${f.plural(gpus.length, 'card')}, none with a fault the driver tells of`));
-    const cut = gpus.filter((g) => g.slices.some((s) => s.kind === 'mig')).length;
-    if (cut) out.hardware.push(fact('ok', `${f.plural(cut, 'card')} cut by MIG`));
-    const domains = new Set(gpus.map((g) => g.fabric).filter((x) => x !== null && x !== undefined));
-    out.fabric.push(domains.size ? fact('ok', `${f.plural(domains.size, 'domain')}: ${[...domains].join(', ')}`) : fact('none', 'this node tells of no fabric'));
-    const held = gpus.flatMap((g) => g.slices).filter((s) => s.state === 'quarantined');
-    out.lifecycle.push(held.length ? fact('bad', `${f.plural(held.length, 'slice')} in quarantine: not proved clean`) : fact('ok', 'no slice in quarantine'));
-  }
-  if (quotas) {
-    const waiting = quotas.reduce((n, q) => n + q.waiting_jobs, 0);
-    out.scheduler.push(fact('ok', waiting ? `${f.plural(waiting, 'job waits', 'jobs wait')}, with a reason` : 'nobody waits'));
-  }
-  if (findings?.list) out.scheduler.push(findings.list.length ? fact(findings.errors ? 'bad' : 'warn', `${f.plural(findings.list.length, 'finding')} about the policy in force`) : fact('ok', 'the policy in force has no finding'));
-  if (leases) {
-    const by = new Map();
-    for (const l of leases.filter((x) => x.state === 'active')) by.set(`${l.mechanism}, tier ${l.tier}`, (by.get(`${l.mechanism}, tier ${l.tier}`) || 0) + 1);
-    out.virtualization.push(by.size ? fact('ok', [...by].map(([k, n]) => `${n} × ${k}`).join('; ')) : fact('none', 'no work runs now'));
-    const moving = leases.filter((l) => l.state === 'draining' || l.state === 'scrubbing').length;
-    if (moving) out.lifecycle.push(fact('ok', `${f.plural(moving, 'lease')} being cleared`));
-  }
-  return out;
-}
 
 // ---- findings: the policy in force, judged by the same rules as it is before it is applied ----
 
@@ -83,7 +39,7 @@ function matrix(node, state, old) {
     h('caption.hidden', null, 'Layers of isolation and their state on each node'),
     h('thead', null, h('tr', null, h('th', {scope: 'col'}, 'Layer'), h('th', {scope: 'col', colspan: 2}, `Node ${node}`))),
     h('tbody', null, Object.entries(state).map(([layer, facts]) => h('tr', {key: layer}, h('th', {scope: 'row'}, layer, h('div.muted.small', null, ABOUT[layer])),
-      h('td', null, facts.every((x) => x.state === 'none') ? badge('free', facts.length ? 'not known' : 'not told') : badge(worst(facts))),
+      h('td', null, stateOf(facts) === 'none' ? badge('free', 'not checked') : badge(stateOf(facts))),
       h('td', null, h('ul.plain', null, facts.map((x, i) => h('li', {key: `${i}`, class: x.state}, x.text, x.mend && h('div.todo', null, h('span.muted', null, 'Do: '), x.mend))))))))));
 }
 

@@ -24,7 +24,7 @@ export function cutOf(key, gpu, mib) {
 
 const clamp = (v) => Math.max(0, Math.min(1, v));
 
-/** Slices as parts of the whole, 0 to 1: [{c0, c1, m0, m1, label, tenant, state, lease, slice}]. */
+/** Slices as parts of the whole, 0 to 1: [{c0, c1, m0, m1, label, tenant, state, lease, slice}]; useless: what none can have. */
 export function partsOf(gpu) {
   const parts = [];
   let c = 0, m = 0;
@@ -52,7 +52,32 @@ export function partsOf(gpu) {
     const dc = isCut(gpu) ? dm : Math.min(1 - c, o.milli / 1000);
     parts.unshift({tenant: null, others: true, state: 'owned', c0: clamp(1 - dc), c1: 1, m0: clamp(1 - dm), m1: 1, label: 'others'});
   }
-  return parts;
+  return isCut(gpu) ? [...parts, ...uselessOf(gridOf(gpu.model), parts)] : parts;
+}
+
+/** Units that stand next to each other, as parts of one lane. */
+function runs(units, n, from, to) {
+  const out = [];
+  for (const i of units) {
+    const last = out[out.length - 1];
+    if (last && Math.abs(last[to] * n - i) < 0.5) last[to] = (i + 1) / n;
+    else out.push({tenant: null, useless: true, state: 'useless', label: 'cannot be used', c0: 0, c1: 0, m0: 0, m1: 0, [from]: i / n, [to]: (i + 1) / n});
+  }
+  return out;
+}
+
+/**
+ * What is left over and no instance can have: compute when all memory is given away, memory when all compute is; and where
+ * there are fewer units of compute than of memory, the place of those that do not exist.
+ */
+function uselessOf(grid, parts) {
+  const n = grid.memory;
+  const all = Array.from({length: n}, (_, i) => i);
+  const left = (from, to) => all.filter((i) => !parts.some((p) => p[from] <= (i + 0.5) / n && (i + 0.5) / n < p[to]));
+  const compute = left('c0', 'c1');
+  const memory = left('m0', 'm1');
+  const exists = (i) => i < grid.compute * step(grid);
+  return [...runs(memory.length ? compute.filter((i) => !exists(i)) : compute, n, 'c0', 'c1'), ...(compute.some(exists) ? [] : runs(memory, n, 'm0', 'm1'))];
 }
 
 const step = (grid) => Math.max(1, Math.round(grid.memory / grid.compute));

@@ -2,6 +2,7 @@
 // tenants.js - what each was promised, has, borrows and may have; over time; how it is kept apart; what it cost.
 import {h} from './dom.js';
 import {use} from './data.js';
+import {latest} from './latest.js';
 import {answered, areas, empty, listed, quotaBar, stat, tenantName} from './parts.js';
 import {address, go, route} from './route.js';
 import {table} from './table.js';
@@ -54,12 +55,15 @@ const ranges = () => h('div.seg', {role: 'group', 'aria-label': 'Range'}, Object
 
 // ---- cost ----
 
-/** Sums of a range: by tenant; money where the policy has prices. */
+const shown = latest(); // the answer that is shown while the next one is on its way
+
+/** Sums of a range: by tenant; money where the policy has prices; known: there is an answer, of now or of a moment ago. */
 function usageOf() {
   const now = Math.floor(Date.now() / STEP) * STEP;
   const e = use(`/v1/usage?from_ms=${Math.floor((now - RANGES[range()][1]) / STEP) * STEP}`);
+  const data = shown(range(), e.data);
   const by = new Map();
-  for (const u of e.data?.usage || []) {
+  for (const u of data?.usage || []) {
     const t = by.get(u.tenant) || {milli_ms: 0, mib_ms: 0, leases: 0, mechanisms: new Map()};
     t.milli_ms += u.milli_ms;
     t.mib_ms += u.mib_ms;
@@ -67,7 +71,7 @@ function usageOf() {
     t.mechanisms.set(u.mechanism, (t.mechanisms.get(u.mechanism) || 0) + u.milli_ms);
     by.set(u.tenant, t);
   }
-  return {by, prices: e.data?.prices || null};
+  return {by, prices: data?.prices || null, known: Boolean(data), error: e.error};
 }
 
 function cost(u, prices) {
@@ -94,7 +98,7 @@ function isolation(pools, leases) {
 
 function one(name) {
   const leases = use('/v1/leases?state=live', 'leases').data?.leases || [];
-  const {by, prices} = usageOf();
+  const {by, prices, known} = usageOf();
   const u = by.get(name);
   return [h('p', null, h('a', {href: address('tenants')}, '← all tenants')),
     answered(use(`/v1/tenants/${encodeURIComponent(name)}`), (d) => {
@@ -107,7 +111,7 @@ function one(name) {
           stat('Borrowed', f.milli(q.borrowed_milli), q.may_borrow ? 'may borrow' : 'may not borrow', q.borrowed_milli ? 'warn' : ''),
           stat('Remaining', f.milli(Math.max(0, (q.max_milli ?? q.guaranteed_milli ?? 0) - q.used_milli)), `limit ${f.milli(q.max_milli ?? q.guaranteed_milli)}`),
           stat('Waiting', f.count(q.waiting_jobs), 'jobs', q.waiting_jobs ? 'warn' : ''),
-          stat('Cost', money(cost(u, prices), prices), prices ? `last ${RANGES[range()][0]}` : 'no prices are told')),
+          stat('Cost', money(cost(u, prices), prices), prices ? `last ${RANGES[range()][0]}` : known ? 'no prices are told' : 'reading the books')),
         quotaBar({...q, tenant: name}, most),
         h('div.heading', null, h('h2', null, 'Share over time'), ranges()), curve(name),
         h('h2', null, 'What keeps it apart'), isolation(d.pools, leases.filter((l) => l.tenant === name)),
@@ -122,10 +126,12 @@ export function tenantsPage() {
   if (id) return one(id);
   return answered(use('/v1/quota'), (data) => {
     const uses = use('/v1/tenants').data;
-    const {by, prices} = usageOf();
+    const {by, prices, known, error} = usageOf();
     const most = Math.max(1000, ...data.quotas.map((q) => Math.max(q.max_milli || 0, q.guaranteed_milli || 0, q.used_milli)));
     const use1 = (q) => uses?.tenants.find((t) => t.tenant === q.tenant);
     const o = uses?.others;
+    // What is not known yet is not nought, on the page and in what is exported.
+    const hours = (q, field, unit) => known ? (by.get(q.tenant)?.[field] || 0) / unit / HOUR : null;
     const columns = [
       {key: 'tenant', label: 'Tenant', get: (q) => q.tenant, show: (q) => tenantName(q.tenant)},
       {key: 'class', label: 'Class', get: (q) => use1(q)?.class},
@@ -137,8 +143,8 @@ export function tenantsPage() {
       {key: 'memory_mib', label: 'Memory', num: true, get: (q) => use1(q)?.memory_mib, show: (q) => f.mib(use1(q)?.memory_mib)},
       {key: 'running', label: 'Running', num: true, get: (q) => use1(q)?.running ?? 0},
       {key: 'waiting', label: 'Waiting', num: true, get: (q) => q.waiting_jobs},
-      {key: 'gpu_hours', label: 'GPU-hours', num: true, get: (q) => (by.get(q.tenant)?.milli_ms || 0) / 1000 / HOUR, show: (q) => f.gpuHours(by.get(q.tenant)?.milli_ms || 0)},
-      {key: 'gib_hours', label: 'GiB-hours', num: true, get: (q) => (by.get(q.tenant)?.mib_ms || 0) / 1024 / HOUR, show: (q) => f.gibHours(by.get(q.tenant)?.mib_ms || 0)},
+      {key: 'gpu_hours', label: 'GPU-hours', num: true, get: (q) => hours(q, 'milli_ms', 1000), show: (q) => known ? f.gpuHours(by.get(q.tenant)?.milli_ms || 0) : '…'},
+      {key: 'gib_hours', label: 'GiB-hours', num: true, get: (q) => hours(q, 'mib_ms', 1024), show: (q) => known ? f.gibHours(by.get(q.tenant)?.mib_ms || 0) : '…'},
       ...(prices ? [{key: 'cost', label: 'Cost', num: true, get: (q) => cost(by.get(q.tenant), prices) || 0, show: (q) => money(cost(by.get(q.tenant), prices) || 0, prices)}] : []),
     ];
     return [
@@ -147,6 +153,7 @@ export function tenantsPage() {
       table({id: 'tenants', label: 'Tenants', one: 'tenant', columns, rows: data.quotas, rowKey: (q) => q.tenant}),
       o && o.tenants > 0 && h('p.muted', null, `Others: ${f.plural(o.tenants, 'tenant')} with ${f.gpus(o.milli)} and ${f.mib(o.memory_mib)}.`),
       h('p.muted.small', null, `Hours and cost: the last ${RANGES[range()][0]}, from the node’s books${prices ? ', at the prices of the policy' : ''}. All amounts in GPUs unless another unit is written.`),
+      error && h('p.warnword', null, `▲ The books could not be read just now: ${error.message}. Hours and cost are of before that.`),
     ];
   });
 }

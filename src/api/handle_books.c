@@ -78,12 +78,19 @@ int bh_h_audit(struct bh_api_core *core, struct bh_api_req *q)
     const struct bh_q_audit *in = q->in;
     struct bh_audit_range range = {.after = in->newest ? 0 : in->after,
                                    .last = in->newest && in->after ? in->after - 1 : INT64_MAX,
-                                   .tenant = in->tenant,
+                                   .tenant = in->tenant ? in->tenant : bh_api_only_tenant(q),
                                    .newest = in->newest};
     struct showing s = {.q = q, .left = in->limit ? in->limit : BH_STORE_PAGE};
     struct bh_err err;
     if (in->tenant && !bh_api_sees(q, in->tenant))
         return bh_api_refuse(&q->problem, BH_NOT_FOUND, "there is no tenant '%s'", in->tenant);
+    /* The text has what a listing leaves out: from where somebody else came, and with which session. */
+    if (in->bodies && !bh_api_sees_all(q)) {
+        bh_api_hint(&q->problem, "operator or auditor of all tenants", NULL, "ask without `bodies`");
+        return bh_api_refuse(
+            &q->problem, BH_DENIED,
+            "the text of records is for who may see the whole log: it says more than they show");
+    }
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "records");
     bh_json_open(&q->json, '[');
