@@ -9,13 +9,15 @@
 #include "base/str.h"
 #include "store/state_usage.h"
 
+/* Nobody had anything yet of the time that has not come: what is counted ends now at the latest, and the answer says so. */
 static int time_of(const struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *ret)
 {
     const struct bh_q_usage *in = q->in;
-    *ret = (struct bh_store_usage_filter){
-        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = in->to_ms ? in->to_ms : core->view->now_ms};
-    if (ret->from_ms > ret->to_ms)
+    const uint64_t now_ms = core->view->now_ms, to_ms = in->to_ms && in->to_ms < now_ms ? in->to_ms : now_ms;
+    if (in->to_ms && in->from_ms > in->to_ms)
         return bh_api_refuse(&q->problem, BH_INVALID, "'from_ms' is after 'to_ms'");
+    *ret = (struct bh_store_usage_filter){
+        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = to_ms > in->from_ms ? to_ms : in->from_ms};
     return 0;
 }
 
@@ -132,7 +134,7 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     if (rc < 0)
         return rc;
     /* Of one that is not to be seen as of one that is not there: a sum over one neighbour is its bill. */
-    if (!f.tenant || bh_api_sees(q, f.tenant))
+    if (f.from_ms < f.to_ms && (!f.tenant || bh_api_sees(q, f.tenant)))
         rc = bh_store_usage_sum(core->store, &q->arena, &f, by, &sums, &err);
     if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
         rc = bh_store_usage_cards_list(core->store, &q->arena, &f, &cards, &err);

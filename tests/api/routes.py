@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import ssl
+import time
 
 import door as d
 from door import CALLERS, door, has, judge, judge_answer, same
@@ -185,6 +186,18 @@ def test_neighbours_are_others():
         same(([r['gpu'][:8] for r in usage['usage']], usage['cards']), (['GPU-0000', 'GPU-2222'], []))
         usage = t.get('/v1/usage?by=gpu', who='auditor').json
         same(([c['index'] for c in usage['cards']], {r['cost_center'] for r in usage['usage']}), ([0, 1, 2], {'cc-a', None}))
+
+
+def test_time_that_has_not_come_is_not_charged():
+    with door() as t:
+        now = int(time.time() * 1000)
+        for to in ('', f'&to_ms={now + 86400_000}'):
+            usage = t.get(f'/v1/usage?from_ms={now - 86400_000}{to}', who='root').json
+            assert usage['to_ms'] <= int(time.time() * 1000), usage
+            assert sum(r['milli_ms'] for r in usage['usage']) <= 4 * 1000 * 600_000, usage
+        usage = t.get(f'/v1/usage?from_ms={now + 3600_000}&to_ms={now + 7200_000}', who='root').json
+        same((usage['usage'], usage['from_ms'], usage['to_ms']), ([], now + 3600_000, now + 3600_000))
+        same(t.get(f'/v1/usage?from_ms={now + 2}&to_ms={now + 1}', who='root').status, 400)
 
 
 def test_records_of_usage_come_in_pages():
