@@ -175,35 +175,58 @@ static void record_json(struct bh_json *j, const struct bh_api_core *core, const
     bh_json_close(j, '}');
 }
 
-/* Those that the caller may see, page after page, until `limit` of them are written. */
-static int records_json(struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *f,
+enum { PAGES_MAX = 20 };
+
+struct showing {
+    const struct bh_api_core *core;
+    struct bh_api_req *q;
+    uint64_t left, last, next; /* last: the one that was written last */
+};
+
+/* False: there was more than the caller wants. */
+static bool show_page(struct showing *s, const bh_store_usages *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct bh_store_usage *u = &rows->at[i];
+        if (!bh_api_sees(s->q, u->tenant))
+            continue;
+        if (!s->left) {
+            s->next = s->last;
+            return false;
+        }
+        record_json(&s->q->json, s->core, u);
+        s->last = u->id;
+        s->left--;
+    }
+    return true;
+}
+
+/*
+ * Those that the caller may see, page after page, until `limit` of them are written or enough pages were looked at: who sees
+ * some tenants of many goes on from there with another question, and the daemon with other callers. A page at a time is
+ * in memory.
+ */
+static int records_json(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_usage_filter *f,
                         uint64_t *ret_next, struct bh_err *err)
 {
     const struct bh_q_usage *in = q->in;
+    const uint64_t limit = in->limit ? in->limit : BH_STORE_PAGE;
     struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX};
-    uint64_t left = in->limit ? in->limit : BH_STORE_PAGE, last = in->after;
-    for (bool more = true; more;) {
+    struct showing s = {.core = core, .q = q, .left = limit, .last = in->after, .next = UINT64_MAX};
+    bool more = true;
+    for (unsigned looked = 0; more && looked < PAGES_MAX; looked++) {
+        struct bh_arena arena = {0};
         bh_store_usages rows = {0};
-        const int rc = bh_store_usage_list(core->store, &q->arena, f, &page, &rows, err);
-        more = rc == 0 && rows.n == page.limit;
-        for (size_t i = 0; rc == 0 && i < rows.n; i++) {
-            if (!bh_api_sees(q, rows.at[i].tenant))
-                continue;
-            if (!left) {
-                *ret_next = last;
-                more = false;
-                break;
-            }
-            record_json(&q->json, core, &rows.at[i]);
-            last = rows.at[i].id;
-            left--;
-        }
+        const int rc = bh_store_usage_list(core->store, &arena, f, &page, &rows, err);
+        more = rc == 0 && show_page(&s, &rows) && rows.n == page.limit;
         if (more)
             page.after = rows.at[rows.n - 1].id;
         bh_vec_fini(&rows);
+        bh_arena_fini(&arena);
         if (rc < 0)
             return rc;
     }
+    *ret_next = more ? page.after : s.next;
     return 0;
 }
 
@@ -217,10 +240,13 @@ int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
         return rc;
     if (!f.tenant)
         f.tenant = bh_api_only_tenant(q);
+    /* How long it takes to find nothing to show would tell how much a neighbour had. */
+    const bool sees = !f.tenant || bh_api_sees(q, f.tenant);
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "records");
     bh_json_open(&q->json, '[');
-    rc = records_json(core, q, &f, &next, &err);
+    if (sees)
+        rc = records_json(core, q, &f, &next, &err);
     if (rc < 0)
         return bh_api_fail(q, rc, &err);
     bh_json_close(&q->json, ']');

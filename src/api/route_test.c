@@ -107,6 +107,29 @@ TEST(a_tenants_operator_is_none_of_the_node)
     CHECK(n > 8);
 }
 
+/* How long something takes tells of neighbours as well: of one that is not to be seen nothing is asked, as of one that is not there. */
+TEST(nothing_is_looked_up_of_a_neighbour)
+{
+    static const char *const paths[] = {"/v1/usage", "/v1/usage/records"};
+    static const char *const empty[] = {"\"usage\": []", "\"records\": []"};
+    const struct bh_api_grant grant = {BH_ROLE_TENANT_ADMIN, "a"};
+    const struct bh_api_view view = {.now_ms = 1000};
+    struct bh_api_core core = {.view = &view}; /* no store: a question to it would fall over that */
+    for (size_t i = 0; i < BH_COUNT_OF(paths); i++) {
+        struct bh_api_req q;
+        bh_api_req_init(&q);
+        q.method = "GET";
+        q.path = paths[i];
+        q.caller =
+            (struct bh_api_caller){.principal = "user:x", .user = "x", .grants = &grant, .n_grants = 1};
+        *bh_vec_push(&q.query) = (struct bh_keyed){.key = "tenant", .value = "b"};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, 200);
+        CHECK(strstr(bh_buf_text(&q.out), empty[i]));
+        bh_api_req_fini(&q);
+    }
+}
+
 TEST(the_document_is_json)
 {
     struct bh_json_reader r;

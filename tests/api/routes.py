@@ -3,10 +3,13 @@
 
 A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
 """
+import contextlib
 import gzip
 import hashlib
 import json
+import os
 import re
+import sqlite3
 import ssl
 import time
 
@@ -211,6 +214,23 @@ def test_records_of_usage_come_in_pages():
             after = page['next']
         same(pages, [('L1', 'J1', '2002', 1000, None, False), ('L3', 'J5', '2001', 500, None, False)])
         same(t.get('/v1/usage/records?tenant=b', who='tenant-user').json['records'], [])
+
+
+def test_records_that_cannot_be_shown_are_walked_past_in_steps():
+    with door() as t:
+        with contextlib.closing(sqlite3.connect(f'{os.path.dirname(t.path)}/bulkhead.db')) as db, db:
+            db.execute('DROP TRIGGER usage_begin')
+            columns = [r[1] for r in db.execute('PRAGMA table_info(usage)')]
+            changed = {'id': '1000 + i', 'tenant': "'gone'", 'to_ms': 'from_ms'}
+            db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20010)'
+                       f' INSERT INTO usage({", ".join(columns)}) SELECT {", ".join(changed.get(c, c) for c in columns)}'
+                       ' FROM n, (SELECT * FROM usage ORDER BY id LIMIT 1)')
+        now = int(time.time() * 1000)
+        page = t.get(f'/v1/usage/records?to_ms={now + 1000}', who=(2008, 2008)).json
+        # Twenty pages of a thousand, of which four records are of tenants that this caller sees.
+        same(([r['lease'] for r in page['records']], page['next']), (['L1', 'L2', 'L3', 'L4'], 1000 + 20_000 - 4))
+        page = t.get(f'/v1/usage/records?after={page["next"]}', who=(2008, 2008)).json
+        same((page['records'], page['next']), ([], None))
 
 
 def test_why_names_no_neighbour():
