@@ -2,12 +2,16 @@
 /*
  * handle_usage.c - who had what: sums for a bill, and the intervals that they are the sums of.
  *
- * Who sees some tenants only gets the sum over all others, so that it can tell its part; cards and what is stranded on
- * them are for those who see everything.
+ * Who sees some tenants is told of those and of nobody else: a sum over all others, of any time that somebody likes to ask for,
+ * says to the millisecond when a neighbour began and ended. Cards and what is stranded on them are for those who see
+ * everything.
  */
 #include "api/handle.h"
 #include "base/str.h"
 #include "store/state_usage.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 /* Nobody had anything yet of the time that has not come: what is counted ends now at the latest, and the answer says so. */
 static int time_of(const struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *ret)
@@ -34,15 +38,6 @@ static const char *cost_center(const struct bh_api_core *core, const char *tenan
 
 /* ---- sums ---- */
 
-static void sum_json(struct bh_json *j, const struct bh_store_usage_sum *s)
-{
-    bh_json_key_u64(j, "milli_ms", s->milli_ms);
-    bh_json_key_u64(j, "mib_ms", s->mib_ms);
-    bh_json_key_u64(j, "lost_milli_ms", s->lost_milli_ms);
-    bh_json_key_u64(j, "leases", s->leases);
-    bh_json_close(j, '}');
-}
-
 static void row_json(struct bh_json *j, const struct bh_api_core *core, enum bh_store_usage_by by,
                      const struct bh_store_usage_sum *s)
 {
@@ -53,35 +48,24 @@ static void row_json(struct bh_json *j, const struct bh_api_core *core, enum bh_
     bh_json_key_str(j, "gpu", by == BH_USAGE_OF_GPU ? s->of : NULL);
     bh_json_key_str(j, "mechanism", bh_word(mechanism, s->mechanism));
     bh_json_key_u64(j, "first_ms", s->first_ms);
-    sum_json(j, s);
+    bh_json_key_u64(j, "milli_ms", s->milli_ms);
+    bh_json_key_u64(j, "mib_ms", s->mib_ms);
+    bh_json_key_u64(j, "lost_milli_ms", s->lost_milli_ms);
+    bh_json_key_u64(j, "leases", s->leases);
+    bh_json_close(j, '}');
 }
 
 static void sums_json(const struct bh_api_core *core, struct bh_api_req *q, enum bh_store_usage_by by,
                       const bh_store_usage_sums *sums)
 {
-    struct bh_store_usage_sum others = {0};
     struct bh_json *j = &q->json;
     bh_json_key(j, "usage");
     bh_json_open(j, '[');
     for (size_t i = 0; i < sums->n; i++) {
-        const struct bh_store_usage_sum *s = &sums->at[i];
-        if (bh_api_sees(q, s->tenant)) {
-            row_json(j, core, by, s);
-            continue;
-        }
-        others.milli_ms += s->milli_ms;
-        others.mib_ms += s->mib_ms;
-        others.lost_milli_ms += s->lost_milli_ms;
-        others.leases += s->leases;
+        if (bh_api_sees(q, sums->at[i].tenant))
+            row_json(j, core, by, &sums->at[i]);
     }
     bh_json_close(j, ']');
-    bh_json_key(j, "others");
-    if (bh_api_sees_all(q)) {
-        bh_json_str(j, NULL);
-        return;
-    }
-    bh_json_open_flat(j, '{');
-    sum_json(j, &others);
 }
 
 static void prices_json(struct bh_json *j, const struct bh_policy *p)
@@ -123,6 +107,37 @@ static enum bh_store_usage_by by_of(const char *word)
                                     : BH_USAGE_OF_TENANT;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/*
+ * Of all, or of each tenant that the caller sees, one after the other: nothing of anybody else is read. Of one that is not to be
+ * seen as of one that is not there.
+ */
+static int add_up(struct bh_api_core *core, const struct bh_api_req *q, struct bh_arena *arena,
+                  const struct bh_store_usage_filter *f, enum bh_store_usage_by by, bh_store_usage_sums *ret,
+                  struct bh_err *err)
+{
+    BH_VEC(const char *) names = {0};
+    int rc = 0;
+    if (f->tenant ? bh_api_sees(q, f->tenant) : bh_api_sees_all(q))
+        return bh_store_usage_sum(core->store, arena, f, by, ret, err);
+    for (size_t i = 0; !f->tenant && i < q->caller.n_grants; i++)
+        *bh_vec_push(&names) = q->caller.grants[i].tenant;
+    if (names.n)
+        qsort(names.at, names.n, sizeof(*names.at), by_name);
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        struct bh_store_usage_filter one = *f;
+        one.tenant = names.at[i];
+        if (i == 0 || !bh_str_eq(names.at[i], names.at[i - 1])) /* somebody may have two roles in one */
+            rc = bh_store_usage_sum(core->store, arena, &one, by, ret, err);
+    }
+    bh_vec_fini(&names);
+    return rc;
+}
+
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
     const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
@@ -133,9 +148,8 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
-    /* Of one that is not to be seen as of one that is not there: a sum over one neighbour is its bill. */
-    if (f.from_ms < f.to_ms && (!f.tenant || bh_api_sees(q, f.tenant)))
-        rc = bh_store_usage_sum(core->store, &q->arena, &f, by, &sums, &err);
+    if (f.from_ms < f.to_ms)
+        rc = add_up(core, q, &q->arena, &f, by, &sums, &err);
     if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
         rc = bh_store_usage_cards_list(core->store, &q->arena, &f, &cards, &err);
     if (rc == 0) {
