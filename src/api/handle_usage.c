@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Nobody had anything yet of the time that has not come: what is counted ends now at the latest, and the answer says so. */
 static int time_of(const struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *ret)
@@ -138,6 +139,36 @@ static int add_up(struct bh_api_core *core, const struct bh_api_req *q, struct b
     return rc;
 }
 
+/* What a caller may take at once of the one thread; whoever sees everything was told by the policy to look after it all. */
+enum { PURSE_MS = 1000, PURSE_OF_ALL_MS = 10000, RETRY_MAX_MS = 3600000 };
+
+static uint64_t clock_ms(clockid_t which)
+{
+    struct timespec t;
+    (void)clock_gettime(which, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
+                          const struct bh_store_usage_filter *f, enum bh_store_usage_by by,
+                          bh_store_usage_sums *ret, bh_store_usage_cards *ret_cards, struct bh_err *err)
+{
+    const uint64_t now_ms = clock_ms(CLOCK_MONOTONIC), began_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID);
+    const bool all = bh_api_sees_all(q);
+    uint64_t wait_ms;
+    if (!bh_toll_may(&core->sums, q->caller.principal, all ? PURSE_OF_ALL_MS : PURSE_MS, now_ms, &wait_ms)) {
+        q->problem.retry_s = wait_ms < RETRY_MAX_MS ? (uint32_t)(wait_ms / 1000 + 1) : RETRY_MAX_MS / 1000;
+        return bh_fail(err, BH_BUSY,
+                       "you asked for more sums over usage than there is time for; ask again in %u s",
+                       q->problem.retry_s);
+    }
+    int rc = add_up(core, q, &q->arena, f, by, ret, err);
+    if (rc == 0 && by == BH_USAGE_OF_GPU && all)
+        rc = bh_store_usage_cards_list(core->store, &q->arena, f, ret_cards, err);
+    bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - began_ms, now_ms);
+    return rc;
+}
+
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
     const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
@@ -149,9 +180,7 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     if (rc < 0)
         return rc;
     if (f.from_ms < f.to_ms)
-        rc = add_up(core, q, &q->arena, &f, by, &sums, &err);
-    if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
-        rc = bh_store_usage_cards_list(core->store, &q->arena, &f, &cards, &err);
+        rc = add_up_in_turn(core, q, &f, by, &sums, &cards, &err);
     if (rc == 0) {
         bh_json_open(&q->json, '{');
         bh_json_key_u64(&q->json, "from_ms", f.from_ms);
