@@ -2,20 +2,27 @@
 /*
  * handle_usage.c - who had what: sums for a bill, and the intervals that they are the sums of.
  *
- * Who sees some tenants only gets the sum over all others, so that it can tell its part; cards and what is stranded on
- * them are for those who see everything.
+ * Who sees some tenants is told of those and of nobody else: a sum over all others, of any time that somebody likes to ask for,
+ * says to the millisecond when a neighbour began and ended. Cards and what is stranded on them are for those who see
+ * everything.
  */
 #include "api/handle.h"
 #include "base/str.h"
 #include "store/state_usage.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Nobody had anything yet of the time that has not come: what is counted ends now at the latest, and the answer says so. */
 static int time_of(const struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *ret)
 {
     const struct bh_q_usage *in = q->in;
-    *ret = (struct bh_store_usage_filter){
-        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = in->to_ms ? in->to_ms : core->view->now_ms};
-    if (ret->from_ms > ret->to_ms)
+    const uint64_t now_ms = core->view->now_ms, to_ms = in->to_ms && in->to_ms < now_ms ? in->to_ms : now_ms;
+    if (in->to_ms && in->from_ms > in->to_ms)
         return bh_api_refuse(&q->problem, BH_INVALID, "'from_ms' is after 'to_ms'");
+    *ret = (struct bh_store_usage_filter){
+        .tenant = in->tenant, .from_ms = in->from_ms, .to_ms = to_ms > in->from_ms ? to_ms : in->from_ms};
     return 0;
 }
 
@@ -32,15 +39,6 @@ static const char *cost_center(const struct bh_api_core *core, const char *tenan
 
 /* ---- sums ---- */
 
-static void sum_json(struct bh_json *j, const struct bh_store_usage_sum *s)
-{
-    bh_json_key_u64(j, "milli_ms", s->milli_ms);
-    bh_json_key_u64(j, "mib_ms", s->mib_ms);
-    bh_json_key_u64(j, "lost_milli_ms", s->lost_milli_ms);
-    bh_json_key_u64(j, "leases", s->leases);
-    bh_json_close(j, '}');
-}
-
 static void row_json(struct bh_json *j, const struct bh_api_core *core, enum bh_store_usage_by by,
                      const struct bh_store_usage_sum *s)
 {
@@ -51,35 +49,24 @@ static void row_json(struct bh_json *j, const struct bh_api_core *core, enum bh_
     bh_json_key_str(j, "gpu", by == BH_USAGE_OF_GPU ? s->of : NULL);
     bh_json_key_str(j, "mechanism", bh_word(mechanism, s->mechanism));
     bh_json_key_u64(j, "first_ms", s->first_ms);
-    sum_json(j, s);
+    bh_json_key_u64(j, "milli_ms", s->milli_ms);
+    bh_json_key_u64(j, "mib_ms", s->mib_ms);
+    bh_json_key_u64(j, "lost_milli_ms", s->lost_milli_ms);
+    bh_json_key_u64(j, "leases", s->leases);
+    bh_json_close(j, '}');
 }
 
 static void sums_json(const struct bh_api_core *core, struct bh_api_req *q, enum bh_store_usage_by by,
                       const bh_store_usage_sums *sums)
 {
-    struct bh_store_usage_sum others = {0};
     struct bh_json *j = &q->json;
     bh_json_key(j, "usage");
     bh_json_open(j, '[');
     for (size_t i = 0; i < sums->n; i++) {
-        const struct bh_store_usage_sum *s = &sums->at[i];
-        if (bh_api_sees(q, s->tenant)) {
-            row_json(j, core, by, s);
-            continue;
-        }
-        others.milli_ms += s->milli_ms;
-        others.mib_ms += s->mib_ms;
-        others.lost_milli_ms += s->lost_milli_ms;
-        others.leases += s->leases;
+        if (bh_api_sees(q, sums->at[i].tenant))
+            row_json(j, core, by, &sums->at[i]);
     }
     bh_json_close(j, ']');
-    bh_json_key(j, "others");
-    if (bh_api_sees_all(q)) {
-        bh_json_str(j, NULL);
-        return;
-    }
-    bh_json_open_flat(j, '{');
-    sum_json(j, &others);
 }
 
 static void prices_json(struct bh_json *j, const struct bh_policy *p)
@@ -121,6 +108,67 @@ static enum bh_store_usage_by by_of(const char *word)
                                     : BH_USAGE_OF_TENANT;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/*
+ * Of all, or of each tenant that the caller sees, one after the other: nothing of anybody else is read. Of one that is not to be
+ * seen as of one that is not there.
+ */
+static int add_up(struct bh_api_core *core, const struct bh_api_req *q, struct bh_arena *arena,
+                  const struct bh_store_usage_filter *f, enum bh_store_usage_by by, bh_store_usage_sums *ret,
+                  struct bh_err *err)
+{
+    BH_VEC(const char *) names = {0};
+    int rc = 0;
+    if (f->tenant ? bh_api_sees(q, f->tenant) : bh_api_sees_all(q))
+        return bh_store_usage_sum(core->store, arena, f, by, ret, err);
+    for (size_t i = 0; !f->tenant && i < q->caller.n_grants; i++)
+        *bh_vec_push(&names) = q->caller.grants[i].tenant;
+    if (names.n)
+        qsort(names.at, names.n, sizeof(*names.at), by_name);
+    for (size_t i = 0; rc == 0 && i < names.n; i++) {
+        struct bh_store_usage_filter one = *f;
+        one.tenant = names.at[i];
+        if (i == 0 || !bh_str_eq(names.at[i], names.at[i - 1])) /* somebody may have two roles in one */
+            rc = bh_store_usage_sum(core->store, arena, &one, by, ret, err);
+    }
+    bh_vec_fini(&names);
+    return rc;
+}
+
+/* What a caller may take at once of the one thread; whoever sees everything was told by the policy to look after it all. */
+enum { PURSE_MS = 1000, PURSE_OF_ALL_MS = 10000, RETRY_MAX_MS = 3600000 };
+
+static uint64_t clock_ms(clockid_t which)
+{
+    struct timespec t;
+    (void)clock_gettime(which, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
+                          const struct bh_store_usage_filter *f, enum bh_store_usage_by by,
+                          bh_store_usage_sums *ret, bh_store_usage_cards *ret_cards, struct bh_err *err)
+{
+    const uint64_t now_ms = clock_ms(CLOCK_MONOTONIC), began_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID);
+    const bool all = bh_api_sees_all(q);
+    uint64_t wait_ms;
+    if (!bh_toll_may(&core->sums, q->caller.principal, all ? PURSE_OF_ALL_MS : PURSE_MS, now_ms, &wait_ms)) {
+        q->problem.retry_s = wait_ms < RETRY_MAX_MS ? (uint32_t)(wait_ms / 1000 + 1) : RETRY_MAX_MS / 1000;
+        return bh_fail(err, BH_BUSY,
+                       "you asked for more sums over usage than there is time for; ask again in %u s",
+                       q->problem.retry_s);
+    }
+    int rc = add_up(core, q, &q->arena, f, by, ret, err);
+    if (rc == 0 && by == BH_USAGE_OF_GPU && all)
+        rc = bh_store_usage_cards_list(core->store, &q->arena, f, ret_cards, err);
+    bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - began_ms, now_ms);
+    return rc;
+}
+
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
     const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
@@ -131,11 +179,8 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
-    /* Of one that is not to be seen as of one that is not there: a sum over one neighbour is its bill. */
-    if (!f.tenant || bh_api_sees(q, f.tenant))
-        rc = bh_store_usage_sum(core->store, &q->arena, &f, by, &sums, &err);
-    if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
-        rc = bh_store_usage_cards_list(core->store, &q->arena, &f, &cards, &err);
+    if (f.from_ms < f.to_ms)
+        rc = add_up_in_turn(core, q, &f, by, &sums, &cards, &err);
     if (rc == 0) {
         bh_json_open(&q->json, '{');
         bh_json_key_u64(&q->json, "from_ms", f.from_ms);
@@ -173,35 +218,58 @@ static void record_json(struct bh_json *j, const struct bh_api_core *core, const
     bh_json_close(j, '}');
 }
 
-/* Those that the caller may see, page after page, until `limit` of them are written. */
-static int records_json(struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *f,
+enum { PAGES_MAX = 20 };
+
+struct showing {
+    const struct bh_api_core *core;
+    struct bh_api_req *q;
+    uint64_t left, last, next; /* last: the one that was written last */
+};
+
+/* False: there was more than the caller wants. */
+static bool show_page(struct showing *s, const bh_store_usages *rows)
+{
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct bh_store_usage *u = &rows->at[i];
+        if (!bh_api_sees(s->q, u->tenant))
+            continue;
+        if (!s->left) {
+            s->next = s->last;
+            return false;
+        }
+        record_json(&s->q->json, s->core, u);
+        s->last = u->id;
+        s->left--;
+    }
+    return true;
+}
+
+/*
+ * Those that the caller may see, page after page, until `limit` of them are written or enough pages were looked at: who sees
+ * some tenants of many goes on from there with another question, and the daemon with other callers. A page at a time is
+ * in memory.
+ */
+static int records_json(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_usage_filter *f,
                         uint64_t *ret_next, struct bh_err *err)
 {
     const struct bh_q_usage *in = q->in;
+    const uint64_t limit = in->limit ? in->limit : BH_STORE_PAGE;
     struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX};
-    uint64_t left = in->limit ? in->limit : BH_STORE_PAGE, last = in->after;
-    for (bool more = true; more;) {
+    struct showing s = {.core = core, .q = q, .left = limit, .last = in->after, .next = UINT64_MAX};
+    bool more = true;
+    for (unsigned looked = 0; more && looked < PAGES_MAX; looked++) {
+        struct bh_arena arena = {0};
         bh_store_usages rows = {0};
-        const int rc = bh_store_usage_list(core->store, &q->arena, f, &page, &rows, err);
-        more = rc == 0 && rows.n == page.limit;
-        for (size_t i = 0; rc == 0 && i < rows.n; i++) {
-            if (!bh_api_sees(q, rows.at[i].tenant))
-                continue;
-            if (!left) {
-                *ret_next = last;
-                more = false;
-                break;
-            }
-            record_json(&q->json, core, &rows.at[i]);
-            last = rows.at[i].id;
-            left--;
-        }
+        const int rc = bh_store_usage_list(core->store, &arena, f, &page, &rows, err);
+        more = rc == 0 && show_page(&s, &rows) && rows.n == page.limit;
         if (more)
             page.after = rows.at[rows.n - 1].id;
         bh_vec_fini(&rows);
+        bh_arena_fini(&arena);
         if (rc < 0)
             return rc;
     }
+    *ret_next = more ? page.after : s.next;
     return 0;
 }
 
@@ -215,10 +283,13 @@ int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
         return rc;
     if (!f.tenant)
         f.tenant = bh_api_only_tenant(q);
+    /* How long it takes to find nothing to show would tell how much a neighbour had. */
+    const bool sees = !f.tenant || bh_api_sees(q, f.tenant);
     bh_json_open(&q->json, '{');
     bh_json_key(&q->json, "records");
     bh_json_open(&q->json, '[');
-    rc = records_json(core, q, &f, &next, &err);
+    if (sees)
+        rc = records_json(core, q, &f, &next, &err);
     if (rc < 0)
         return bh_api_fail(q, rc, &err);
     bh_json_close(&q->json, ']');

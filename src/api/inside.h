@@ -14,6 +14,7 @@
 #include "api/events.h"
 #include "api/limit.h"
 #include "api/problem.h"
+#include "api/toll.h"
 #include "base/json.h"
 #include "store/state.h"
 #include "wire/stream.h"
@@ -55,6 +56,7 @@ struct bh_api_core {
     const char *log_dir;
     uint64_t tickets;                  /* the last one given */
     const struct bh_limit *limit;      /* who is there; NULL: not known */
+    struct bh_toll sums;               /* of usage: what callers took of the thread */
     uint64_t answers[BH_API_STATUSES]; /* given so far, by HTTP status */
 };
 

@@ -211,7 +211,7 @@ void bh_api_req_fail(struct bh_api_req *q)
 int bh_api_fail(struct bh_api_req *q, int rc, const struct bh_err *err)
 {
     q->problem.err = *err;
-    if (rc == BH_BUSY)
+    if (rc == BH_BUSY && !q->problem.retry_s)
         q->problem.retry_s = 1;
     return rc;
 }

@@ -107,6 +107,53 @@ TEST(a_tenants_operator_is_none_of_the_node)
     CHECK(n > 8);
 }
 
+/* How long something takes tells of neighbours as well: of one that is not to be seen nothing is asked, as of one that is not there. */
+TEST(nothing_is_looked_up_of_a_neighbour)
+{
+    static const char *const paths[] = {"/v1/usage", "/v1/usage/records"};
+    static const char *const empty[] = {"\"usage\": []", "\"records\": []"};
+    const struct bh_api_grant grant = {BH_ROLE_TENANT_ADMIN, "a"};
+    const struct bh_api_view view = {.now_ms = 1000};
+    struct bh_api_core core = {.view = &view}; /* no store: a question to it would fall over that */
+    for (size_t i = 0; i < BH_COUNT_OF(paths); i++) {
+        struct bh_api_req q;
+        bh_api_req_init(&q);
+        q.method = "GET";
+        q.path = paths[i];
+        q.caller =
+            (struct bh_api_caller){.principal = "user:x", .user = "x", .grants = &grant, .n_grants = 1};
+        *bh_vec_push(&q.query) = (struct bh_keyed){.key = "tenant", .value = "b"};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, 200);
+        CHECK(strstr(bh_buf_text(&q.out), empty[i]));
+        bh_api_req_fini(&q);
+    }
+}
+
+/* One thread answers everybody: who took much of it for sums waits, and others ask on. */
+TEST(sums_of_usage_are_given_in_turn)
+{
+    const struct bh_api_grant grant = {BH_ROLE_TENANT_ADMIN, "a"};
+    const struct bh_api_view view = {.now_ms = 1000};
+    static struct bh_api_core core;
+    core.view = &view; /* and no store */
+    bh_toll_pay(&core.sums, "user:x", UINT64_C(1000) * UINT32_MAX, 0);
+    for (int i = 0; i < 2; i++) {
+        struct bh_api_req q;
+        bh_api_req_init(&q);
+        q.method = "GET";
+        q.path = "/v1/usage";
+        q.caller = (struct bh_api_caller){
+            .principal = i ? "user:y" : "user:x", .user = "x", .grants = &grant, .n_grants = 1};
+        if (i) /* of a neighbour nothing is asked, so there need be no store */
+            *bh_vec_push(&q.query) = (struct bh_keyed){.key = "tenant", .value = "b"};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, i ? 200 : 503);
+        CHECK_EQ(q.problem.retry_s, i ? 0 : 3600);
+        bh_api_req_fini(&q);
+    }
+}
+
 TEST(the_document_is_json)
 {
     struct bh_json_reader r;

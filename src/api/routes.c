@@ -73,7 +73,8 @@ const struct bh_api_route bh_api_routes[] = {
     {"POST", "/v1/jobs/{id}/cancel", "jobs", WORK, .body = &bh_shape_reason, .answer = "Done",
      .summary = "it is wanted no more", .handle = bh_h_cancel},
     {"GET", "/v1/jobs/{id}/logs", "jobs", WORK, .query = &bh_shape_log, .type = "application/octet-stream",
-     .summary = "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on, Bulkhead-Dropped what is no longer there",
+     .summary =
+         "what it wrote; headers Bulkhead-Next-Offset and Bulkhead-Ended say how to go on, Bulkhead-Dropped what is no longer there",
      .handle = bh_h_log},
     {"GET", "/v1/jobs/{id}/why", "jobs", ANY, .answer = "Why",
      .summary = "why it waits, and what would start it", .handle = bh_h_why},
@@ -165,11 +166,10 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Policy", "version:int active:bool sha256:text who:text? why:text? at_ms:int text:text"},
     {"PolicyDiff", "version:int errors:int changes:[PolicyChange] findings:[text]"},
     {"PolicyChange", "tenant:text? what:text before:text? after:text? effect:text?"},
-    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] others:UsageSum? prices:Prices? cards:[CardUse]"},
+    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] prices:Prices? cards:[CardUse]"},
     {"UsageRow",
      "tenant:text cost_center:text? user:text? gpu:text? mechanism:text first_ms:int milli_ms:int "
      "mib_ms:int lost_milli_ms:int leases:int"},
-    {"UsageSum", "milli_ms:int mib_ms:int lost_milli_ms:int leases:int"},
     {"Prices", "currency:text? gpu_hour_micro:int memory_gib_hour_micro:int"},
     {"CardUse", "gpu:text index:int memory_mib:int milli_ms:int stranded_milli_ms:int stranded_mib_ms:int"},
     {"UsageRecords", "records:[UsageRecord] next:int?"},

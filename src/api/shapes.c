@@ -80,7 +80,7 @@ SHAPE(log, "LogQuery", struct bh_q_log);
     {BH_API_FIELD("from_ms", U64, struct bh_q_usage, from_ms), .max = TIME_MAX_MS, .doc = "since 1970"}
 #define USAGE_TO                                                               \
     {BH_API_FIELD("to_ms", U64, struct bh_q_usage, to_ms), .max = TIME_MAX_MS, \
-     .doc = "not included; now if not given"}
+     .doc = "not included; now if not given, and now at the latest"}
 
 static const struct bh_api_field usage_fields[] = {
     USAGE_TENANT,

@@ -343,7 +343,6 @@ SHAPE(bh_a_diff, U64(version), U64(errors), MANY(changes, bh_a_change_shape), TE
 #define T struct bh_bill_line
 LOCAL_SHAPE(bh_a_charge, TEXT(tenant), MAYBE_TEXT(cost_center), MAYBE_TEXT(user), MAYBE_TEXT(gpu),
             TEXT(mechanism), U64(first_ms), U64(milli_ms), U64(mib_ms), U64(lost_milli_ms), U64(leases));
-LOCAL_SHAPE(bh_a_charge_others, U64(milli_ms), U64(mib_ms), U64(lost_milli_ms), U64(leases));
 #undef T
 
 #define T struct bh_bill_prices
@@ -357,8 +356,7 @@ LOCAL_SHAPE(bh_a_card_use, TEXT(gpu), U64(index), U64(memory_mib), U64(milli_ms)
 
 #define T struct bh_a_usage
 SHAPE(bh_a_usage, U64(from_ms), U64(to_ms), MANY(usage, bh_a_charge_shape),
-      MAYBE_ONE(others, bh_a_charge_others_shape), MAYBE_ONE(prices, bh_a_prices_shape),
-      MANY(cards, bh_a_card_use_shape));
+      MAYBE_ONE(prices, bh_a_prices_shape), MANY(cards, bh_a_card_use_shape));
 #undef T
 
 #define T struct bh_a_usage_record

@@ -223,7 +223,6 @@ struct bh_a_card_use {
 struct bh_a_usage {
     uint64_t from_ms, to_ms;
     BH_ROWS(struct bh_bill_line) usage;
-    const struct bh_bill_line *others; /* amounts alone */
     const struct bh_bill_prices *prices;
     BH_ROWS(struct bh_a_card_use) cards;
 };

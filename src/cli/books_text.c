@@ -16,8 +16,6 @@ void bh_usage_bill(const struct bh_a_usage *u, enum bh_bill_by by, struct bh_bil
     *ret = (struct bh_bill){.by = by, .from_ms = u->from_ms, .to_ms = u->to_ms, .prices = u->prices};
     for (size_t i = 0; i < u->usage.n; i++)
         bh_bill_add(ret, &u->usage.at[i]);
-    if (u->others)
-        bh_bill_add_others(ret, u->others);
 }
 
 static void bill_row(struct bh_table *t, struct bh_arena *a, const struct bh_bill *b,

@@ -20,7 +20,7 @@ static const struct bh_opt opts[] = {
     [OPT_TENANT] = {"tenant", 't', BH_OPT_TEXT, "TENANT", NULL, "only of this tenant"},
     [OPT_FROM] = {"from", 0, BH_OPT_TEXT, "TIME", NULL,
                   "an instant such as 2026-12-01, or how long ago such as 7d (default: 30d)"},
-    [OPT_TO] = {"to", 0, BH_OPT_TEXT, "TIME", NULL, "not included (default: now)"},
+    [OPT_TO] = {"to", 0, BH_OPT_TEXT, "TIME", NULL, "not included (default: now, which is also the latest)"},
     [OPT_RAW] = {"raw", 0, BH_OPT_FLAG, NULL, NULL, "the intervals of which all this is the sum, as csv"},
     [OPT_OUTPUT] = {"output", 'o', BH_OPT_WORD, "FORMAT", formats,
                     "text (default), json, csv, or focus: the columns of the FinOps specification"},

@@ -55,25 +55,6 @@ static bool same_name(const char *a, const char *b)
     return a == b || (a && b && bh_str_eq(a, b));
 }
 
-static void add_named(struct bh_bill *b, const struct bh_bill_line *names, const struct bh_bill_line *c)
-{
-    struct bh_bill_line *line = NULL;
-    /* From the end: what belongs together tends to come together. */
-    for (size_t i = b->lines.n; !line && i-- > 0;) {
-        struct bh_bill_line *x = &b->lines.at[i];
-        if (same_name(x->tenant, names->tenant) && same_name(x->cost_center, names->cost_center) &&
-            same_name(x->user, names->user) && same_name(x->gpu, names->gpu) &&
-            same_name(x->mechanism, names->mechanism))
-            line = x;
-    }
-    if (!line) {
-        line = bh_vec_push(&b->lines);
-        *line = *names;
-    }
-    add_amounts(line, c);
-    add_amounts(&b->all, c);
-}
-
 void bh_bill_add(struct bh_bill *b, const struct bh_bill_line *c)
 {
     const struct bh_bill_line names = {.tenant = tells[b->by].tenant ? c->tenant : BH_BILL_ALL,
@@ -81,14 +62,21 @@ void bh_bill_add(struct bh_bill *b, const struct bh_bill_line *c)
                                        .user = tells[b->by].user ? c->user : BH_BILL_ALL,
                                        .gpu = tells[b->by].gpu ? c->gpu : BH_BILL_ALL,
                                        .mechanism = tells[b->by].mechanism ? c->mechanism : BH_BILL_ALL};
-    add_named(b, &names, c);
-}
-
-void bh_bill_add_others(struct bh_bill *b, const struct bh_bill_line *c)
-{
-    static const struct bh_bill_line names = {"others", BH_BILL_ALL, BH_BILL_ALL, BH_BILL_ALL, BH_BILL_ALL,
-                                              0,        0,           0,           0,           0};
-    add_named(b, &names, c);
+    struct bh_bill_line *line = NULL;
+    /* From the end: what belongs together tends to come together. */
+    for (size_t i = b->lines.n; !line && i-- > 0;) {
+        struct bh_bill_line *x = &b->lines.at[i];
+        if (same_name(x->tenant, names.tenant) && same_name(x->cost_center, names.cost_center) &&
+            same_name(x->user, names.user) && same_name(x->gpu, names.gpu) &&
+            same_name(x->mechanism, names.mechanism))
+            line = x;
+    }
+    if (!line) {
+        line = bh_vec_push(&b->lines);
+        *line = names;
+    }
+    add_amounts(line, c);
+    add_amounts(&b->all, c);
 }
 
 bool bh_bill_cost(const struct bh_bill *b, const struct bh_bill_line *c, uint64_t *ret_gpu_micro,
@@ -106,8 +94,6 @@ bool bh_bill_cost(const struct bh_bill *b, const struct bh_bill_line *c, uint64_
 
 const char *bh_bill_name(const struct bh_bill *b, const struct bh_bill_line *c, struct bh_arena *a)
 {
-    if (bh_str_eq(c->tenant, "others"))
-        return c->tenant;
     switch (b->by) {
     case BH_BILL_BY_COST_CENTER:
         return c->cost_center ? c->cost_center : "none";

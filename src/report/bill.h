@@ -54,8 +54,6 @@ struct bh_bill {
 void bh_bill_fini(struct bh_bill *b); /* zeroed but for the first part: an empty one */
 /* To the line that it belongs to; strings are borrowed. Sums past what a number holds stay there. */
 void bh_bill_add(struct bh_bill *b, const struct bh_bill_line *c);
-/* The same for what is of nobody that the caller sees: a line `others` of its own. */
-void bh_bill_add_others(struct bh_bill *b, const struct bh_bill_line *c);
 /* Of time and of memory, in millionths; false: there are no prices. */
 bool bh_bill_cost(const struct bh_bill *b, const struct bh_bill_line *c, uint64_t *ret_gpu_micro,
                   uint64_t *ret_memory_micro);

@@ -57,9 +57,13 @@ int bh_usage_close(struct bh_store *s, uint64_t lease, uint64_t grant, uint64_t 
 #define USAGE_COLUMNS                                                                                 \
     "SELECT u.id, u.gpu, u.kind, u.key, u.base, u.lease, u.grant_id, u.tenant, u.mechanism, u.milli," \
     " u.mib, u.from_ms, u.to_ms, l.job, l.user, " LOST USAGE_FROM
-/* ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time. */
-#define USAGE_OF " AND (?3 = 0 OR u.lease = ?3) AND (?4 IS NULL OR u.tenant = ?4)"
-#define USAGE_IN " AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
+/*
+ * ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time. A text that is for one tenant begins with
+ * ONE_TENANT, by which an index finds its rows: what it costs is then up to that tenant's own records.
+ */
+#define USAGE_OF   " AND (?3 = 0 OR u.lease = ?3) AND (?4 IS NULL OR u.tenant = ?4)"
+#define ONE_TENANT "u.tenant = ?4 AND "
+#define USAGE_IN   " AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
 
 static int read_usage(struct bh_sql *q, struct bh_arena *arena, struct bh_store_usage *ret,
                       struct bh_err *err)
@@ -101,13 +105,16 @@ int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
                         const struct bh_store_usage_filter *filter, const struct bh_store_page *page,
                         bh_store_usages *ret, struct bh_err *err)
 {
-    static const char *const texts[2][2] = {
+    static const char *const texts[3][2] = {
         {USAGE_COLUMNS "u.id > ?1" USAGE_OF USAGE_IN " ORDER BY u.id LIMIT ?2",
          USAGE_COLUMNS "u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"},
         {USAGE_COLUMNS "u.lease = ?3 AND u.id > ?1" USAGE_OF USAGE_IN " ORDER BY u.id LIMIT ?2",
-         USAGE_COLUMNS "u.lease = ?3 AND u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"}};
+         USAGE_COLUMNS "u.lease = ?3 AND u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"},
+        {USAGE_COLUMNS ONE_TENANT "u.id > ?1" USAGE_OF USAGE_IN " ORDER BY u.id LIMIT ?2",
+         USAGE_COLUMNS ONE_TENANT "u.id < ?1" USAGE_OF USAGE_IN " ORDER BY u.id DESC LIMIT ?2"}};
+    const unsigned by = !filter ? 0 : filter->lease ? 1 : filter->tenant ? 2 : 0;
     struct bh_sql q;
-    int rc = bh_sql_get(s, texts[filter && filter->lease][page && page->newest], &q, err);
+    int rc = bh_sql_get(s, texts[by][page && page->newest], &q, err);
     if (rc < 0)
         return rc;
     bh_state_page(&q, 1, 2, page);
@@ -141,12 +148,12 @@ static int read_sum(struct bh_sql *q, struct bh_arena *arena, struct bh_store_us
 }
 
 /* Leases first, each with its one tenant, user and mechanism: so none is counted twice, and its history is asked once. */
-#define SUMS_BY(what, also)                                                                              \
+#define SUMS_BY(whose, what, also)                                                                       \
     "SELECT tenant, of, mechanism, sum(gpu_ms), sum(mem_ms), sum(iif(lost, gpu_ms, 0)), count(*),"       \
     " min(first_ms) FROM (SELECT min(" CLIPPED_FROM ") AS first_ms, u.tenant AS tenant, " what " AS of," \
     " u.mechanism AS mechanism, sum(u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS gpu_ms,"           \
     " sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS mem_ms, " LOST                                 \
-    " AS lost" USAGE_FROM INSIDE USAGE_OF " GROUP BY u.lease" also                                       \
+    " AS lost" USAGE_FROM whose INSIDE USAGE_OF " GROUP BY u.lease" also                                 \
     ") GROUP BY tenant, of, mechanism ORDER BY tenant, of, mechanism"
 
 static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
@@ -159,13 +166,16 @@ static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
                        enum bh_store_usage_by by, bh_store_usage_sums *ret, struct bh_err *err)
 {
-    static const char *const texts[BH_USAGE_OFS] = {[BH_USAGE_OF_TENANT] = SUMS_BY("''", ""),
-                                                    [BH_USAGE_OF_USER] = SUMS_BY("l.user", ""),
-                                                    [BH_USAGE_OF_GPU] = SUMS_BY("u.gpu", ", u.gpu")};
+#define SUMS(whose)                                     \
+    {[BH_USAGE_OF_TENANT] = SUMS_BY(whose, "''", ""),   \
+     [BH_USAGE_OF_USER] = SUMS_BY(whose, "l.user", ""), \
+     [BH_USAGE_OF_GPU] = SUMS_BY(whose, "u.gpu", ", u.gpu")}
+    static const char *const texts[2][BH_USAGE_OFS] = {SUMS(""), SUMS(ONE_TENANT)};
+#undef SUMS
     struct bh_sql q;
     int rc = in_time(filter, err);
     if (rc == 0)
-        rc = bh_sql_get(s, texts[by], &q, err);
+        rc = bh_sql_get(s, texts[filter->tenant != NULL][by], &q, err);
     if (rc < 0)
         return rc;
     bind_filter(&q, filter);

@@ -53,6 +53,49 @@ TEST(usage_is_what_was_granted_to_the_millisecond)
     fix_fini(&f);
 }
 
+static int count_step(void *arg)
+{
+    ++*(uint64_t *)arg;
+    return 0;
+}
+
+/* In steps of SQLite's machine, which are the same on every computer. */
+static void work_of_red(struct fix *f, uint64_t *ret)
+{
+    const struct bh_store_usage_filter when = {.tenant = "red", .to_ms = UINT32_MAX};
+    bh_store_usage_sums sums = {0};
+    bh_store_usages all = {0};
+    *ret = 0;
+    sqlite3_progress_handler(bh_store_handle(f->s), 1, count_step, ret);
+    for (int by = 0; by < BH_USAGE_OFS; by++)
+        CHECK_EQ(bh_store_usage_sum(f->s, &f->arena, &when, (enum bh_store_usage_by)by, &sums, &f->err), 0);
+    for (int newest = 0; newest < 2; newest++)
+        CHECK_EQ(bh_store_usage_list(f->s, &f->arena, &when, &(struct bh_store_page){.newest = newest != 0},
+                                     &all, &f->err),
+                 0);
+    sqlite3_progress_handler(bh_store_handle(f->s), 0, NULL, NULL);
+    CHECK_EQ(sums.n, BH_USAGE_OFS);
+    CHECK_EQ(all.n, 2);
+    bh_vec_fini(&sums);
+    bh_vec_fini(&all);
+}
+
+TEST(what_a_tenant_asks_of_its_own_costs_what_it_had)
+{
+    struct fix f;
+    fix_init(&f);
+    f.now = 1000;
+    (void)fix_active(&f, "red", whole(GPU_A), 0, 0);
+    uint64_t alone, among;
+    work_of_red(&f, &alone);
+    for (int i = 0; i < 30; i++)
+        (void)fix_active(&f, "blue", share_of(GPU_B, "", ""), 10, 100);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM usage"), 31);
+    work_of_red(&f, &among);
+    CHECK(alone > 0 && among <= alone + alone / 10);
+    fix_fini(&f);
+}
+
 TEST(an_instance_counts_as_what_it_is_of_its_card)
 {
     struct fix f;

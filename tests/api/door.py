@@ -36,6 +36,8 @@ roles:
   - {subject: "user:2004", role: auditor}
   - {subject: "user:2005", role: viewer}
   - {subject: "user:2006", role: viewer, tenant: a}
+  - {subject: "user:2008", role: viewer, tenant: a}
+  - {subject: "user:2008", role: viewer, tenant: b}
   - {subject: "user:2009", role: tenant-admin, tenant: b}
   - {subject: "group:3000", role: tenant-user, tenant: a}
 '''

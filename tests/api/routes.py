@@ -3,11 +3,15 @@
 
 A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
 """
+import contextlib
 import gzip
 import hashlib
 import json
+import os
 import re
+import sqlite3
 import ssl
+import time
 
 import door as d
 from door import CALLERS, door, has, judge, judge_answer, same
@@ -177,14 +181,29 @@ def test_neighbours_are_others():
         same((len(shared['slices']), shared['others']), (1, {'slices': 1, 'milli': 500, 'memory_mib': 40960}))
         usage = t.get('/v1/usage', who='tenant-user').json
         same({r['tenant'] for r in usage['usage']}, {'a'})
-        assert usage['others']['leases'] == 2, usage
-        # What one neighbour alone had is nobody's to know.
+        # What neighbours had, even in one sum, is nobody's to know: any two moments can be asked for.
+        assert 'others' not in usage, usage
         usage = t.get('/v1/usage?tenant=b', who='tenant-user').json
-        same((usage['usage'], usage['others']['milli_ms'], usage['others']['leases']), ([], 0, 0))
+        same(usage['usage'], [])
+        both = t.get('/v1/usage', who=(2008, 2008)).json
+        same([(r['tenant'], r['mechanism']) for r in both['usage']],
+             [('a', 'timeslice'), ('a', 'whole'), ('b', 'timeslice'), ('b', 'whole')])
         usage = t.get('/v1/usage?by=gpu', who='tenant-user').json
         same(([r['gpu'][:8] for r in usage['usage']], usage['cards']), (['GPU-0000', 'GPU-2222'], []))
         usage = t.get('/v1/usage?by=gpu', who='auditor').json
         same(([c['index'] for c in usage['cards']], {r['cost_center'] for r in usage['usage']}), ([0, 1, 2], {'cc-a', None}))
+
+
+def test_time_that_has_not_come_is_not_charged():
+    with door() as t:
+        now = int(time.time() * 1000)
+        for to in ('', f'&to_ms={now + 86400_000}'):
+            usage = t.get(f'/v1/usage?from_ms={now - 86400_000}{to}', who='root').json
+            assert usage['to_ms'] <= int(time.time() * 1000), usage
+            assert sum(r['milli_ms'] for r in usage['usage']) <= 4 * 1000 * 600_000, usage
+        usage = t.get(f'/v1/usage?from_ms={now + 3600_000}&to_ms={now + 7200_000}', who='root').json
+        same((usage['usage'], usage['from_ms'], usage['to_ms']), ([], now + 3600_000, now + 3600_000))
+        same(t.get(f'/v1/usage?from_ms={now + 2}&to_ms={now + 1}', who='root').status, 400)
 
 
 def test_records_of_usage_come_in_pages():
@@ -198,6 +217,23 @@ def test_records_of_usage_come_in_pages():
             after = page['next']
         same(pages, [('L1', 'J1', '2002', 1000, None, False), ('L3', 'J5', '2001', 500, None, False)])
         same(t.get('/v1/usage/records?tenant=b', who='tenant-user').json['records'], [])
+
+
+def test_records_that_cannot_be_shown_are_walked_past_in_steps():
+    with door() as t:
+        with contextlib.closing(sqlite3.connect(f'{os.path.dirname(t.path)}/bulkhead.db')) as db, db:
+            db.execute('DROP TRIGGER usage_begin')
+            columns = [r[1] for r in db.execute('PRAGMA table_info(usage)')]
+            changed = {'id': '1000 + i', 'tenant': "'gone'", 'to_ms': 'from_ms'}
+            db.execute('WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20010)'
+                       f' INSERT INTO usage({", ".join(columns)}) SELECT {", ".join(changed.get(c, c) for c in columns)}'
+                       ' FROM n, (SELECT * FROM usage ORDER BY id LIMIT 1)')
+        now = int(time.time() * 1000)
+        page = t.get(f'/v1/usage/records?to_ms={now + 1000}', who=(2008, 2008)).json
+        # Twenty pages of a thousand, of which four records are of tenants that this caller sees.
+        same(([r['lease'] for r in page['records']], page['next']), (['L1', 'L2', 'L3', 'L4'], 1000 + 20_000 - 4))
+        page = t.get(f'/v1/usage/records?after={page["next"]}', who=(2008, 2008)).json
+        same((page['records'], page['next']), ([], None))
 
 
 def test_why_names_no_neighbour():
