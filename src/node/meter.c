@@ -238,14 +238,27 @@ static void add_memory(struct bh_meter *m, uint64_t lease, uint32_t gpu, uint64_
     *bh_vec_push(&m->memory) = (struct bh_meter_memory){.lease = lease, .gpu = gpu, .bytes = bytes};
 }
 
-void bh_meter_looked(struct bh_daemon *d)
+/* A driver that refuses every reading still lists its cards, by what it said of them before. */
+static bool answers(const struct bh_gpu_device *dev)
+{
+    const struct bh_reading *const changing[] = {&dev->used_bytes, &dev->util_percent, &dev->temperature_c,
+                                                 &dev->power_mw, &dev->sm_mhz};
+    for (size_t i = 0; dev->alive && i < BH_COUNT_OF(changing); i++)
+        if (!changing[i]->why)
+            return true;
+    return false;
+}
+
+bool bh_meter_looked(struct bh_daemon *d)
 {
     struct bh_meter *m = &d->meter;
     const struct bh_gpu_snapshot *s = &d->silicon.now;
+    bool heard = !s->devices.n; /* that there is none is an answer */
     uint64_t lease;
-    if (!d->silicon.has_now)
-        return;
-    m->looked_ms = bh_daemon_now(d);
+    for (size_t i = 0; !heard && i < s->devices.n; i++)
+        heard = answers(&s->devices.at[i]);
+    if (heard)
+        m->looked_ms = bh_daemon_now(d);
     m->memory.n = 0;
     for (size_t i = 0; i < s->devices.n; i++)
         for (size_t k = 0; k < s->devices.at[i].processes.n; k++) {
@@ -253,6 +266,7 @@ void bh_meter_looked(struct bh_daemon *d)
             if (!p->memory_bytes.why && lease_of_process(d, p->pid, &lease))
                 add_memory(m, lease, s->devices.at[i].index, p->memory_bytes.v);
         }
+    return heard;
 }
 
 void bh_meter_fini(struct bh_meter *m)

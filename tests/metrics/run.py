@@ -196,8 +196,8 @@ class Machine(Node):
         self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
         self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
 
-    def set_faults(self, clock_ms=0, permille=0):
-        self.faults[:24] = struct.pack('=qIIQ', clock_ms, permille, errno.EIO, 1)
+    def set_faults(self, passed_ms=0, permille=0):
+        self.faults[:32] = struct.pack('=qIIQq', 0, permille, errno.EIO, 1, passed_ms)
 
     def stop(self):
         try:
@@ -374,7 +374,7 @@ def test_alerts_fire():
             refused(n, p, asked)
             # Something waits, and the day goes on.
             n.submit('chat', 'sleep', '600', gpus=2)
-            n.set_faults(clock_ms=5 * HOUR_MS)
+            n.set_faults(passed_ms=5 * HOUR_MS)
             p.fires('BulkheadQueueWaitTooLong')
             if n.small:
                 with open(f'{n.state}/ballast', 'wb') as f:
@@ -383,14 +383,37 @@ def test_alerts_fire():
                 os.unlink(f'{n.state}/ballast')
             # A record that is not signed yet, and then no disk to sign it on.
             assert n.post('/v1/gpus/4/cordon', {'reason': 'a test'}).ok
-            n.set_faults(clock_ms=6 * HOUR_MS, permille=1000)
+            n.set_faults(passed_ms=6 * HOUR_MS, permille=1000)
             p.fires('BulkheadStoreFailing', 'BulkheadAuditFailing', 'BulkheadAuditLag',
                     meanwhile=lambda: n.post('/v1/gpus/3/cordon', {'reason': 'a test'}))  # something to write
-            n.set_faults(clock_ms=6 * HOUR_MS)
+            n.set_faults(passed_ms=6 * HOUR_MS)
             n.kill()
             p.fires('BulkheadNodeDown')
         finally:
             p.stop()
+
+
+def test_a_driver_that_refuses_everything():
+    """Looks go on and bring nothing: what is known grows old, for as long as that lasts, and the alert is raised."""
+    with running(Machine()) as n:
+        n.start()
+
+        def age():
+            return value(scrape(n), 'bulkhead_silicon_age_seconds')
+        until(lambda: total(scrape(n), 'DCGM_FI_DEV_GPU_TEMP') > 0, 60)
+        n.broken('calls', 'fail', '999', 'every', '1')
+        until(lambda: not total(scrape(n), 'DCGM_FI_DEV_GPU_TEMP'), 60)  # a look came back with nothing
+        until(lambda: age() > 12, 60, age)  # and so did the next ones: there is one every five seconds
+        has(json.dumps(n.get('/v1/doctor').json), 'the driver refuses every reading of every GPU')
+        n.set_faults(passed_ms=240 * 1000)
+        p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus')})
+        try:
+            p.fires('BulkheadSiliconStale')
+            assert age() > 240 + 12, 'a look that brings nothing makes it young again'
+        finally:
+            p.stop()
+        n.broken('mend')
+        until(lambda: age() < 12, 60, age)
 
 
 def test_an_old_driver_that_clears_nothing():
