@@ -150,14 +150,14 @@ TEST(a_damaged_store_is_refused)
 
 TEST(every_older_schema_is_brought_up_to_date)
 {
-    char want[32768] = "";
+    char want[65536] = "";
     for (uint32_t from = bh_migrations_n; from + 1 > 0; from--) {
         struct scratch t;
         struct bh_err err = {0};
         struct bh_store *s = NULL;
         struct bh_store_options o = {.mode = BH_STORE_WRITE, .to_version = from};
         const struct bh_store_options read = {.mode = BH_STORE_READ};
-        char got[32768] = "";
+        char got[65536] = "";
         scratch_init(&t);
         if (from) {
             CHECK_EQ(bh_store_open(t.path, &o, &s, &err), 0);

@@ -302,21 +302,54 @@ def test_numbers_are_the_books():
         restart(n)
 
 
+COUNTED = re.compile(r'bulkhead_(tenant_(gpu_seconds|memory_mebibyte|queue_wait|preemptions)|gpu_granted_seconds|scrubs|audit_records)')
+
+
+def counted(n):
+    """Counters that are made from the books."""
+    found = {k: v for k, v in scrape(n).items() if COUNTED.match(k[0])}
+    assert len(found) > 20, found
+    return found
+
+
+def never_falls(before, after):
+    for k, v in before.items():
+        assert after.get(k, -1) >= v, f'{k} fell from {v} to {after.get(k)}'
+
+
 def restart(n):
     """Counters of the books go on where they were, and come to what the ledger has when all is over."""
-    before = scrape(n)
+    before = counted(n)
     n.again()
-    after = scrape(n)
-    counted = [k for k in before if re.match(r'bulkhead_(tenant_(gpu_seconds|memory_mebibyte|queue_wait|preemptions)|scrubs|audit_records)', k[0])]
-    assert len(counted) > 20, counted
-    for k in counted:
-        assert after.get(k, -1) >= before[k], f'{k} fell from {before[k]} to {after.get(k)}'
+    never_falls(before, counted(n))
     for j in n.get('/v1/jobs?state=running').json['jobs'] + n.get('/v1/jobs?state=waiting').json['jobs']:
         n.post(f'/v1/jobs/{j["id"]}/cancel')
     n.quiet()
     same({(dict(k[1])['tenant'], dict(k[1])['mechanism']): v for k, v in scrape(n).items()
           if k[0] == 'bulkhead_tenant_gpu_seconds_total'}, ledger(n))
     same(round(total(scrape(n), 'bulkhead_gpu_granted_seconds_total') * 1e6), round(sum(ledger(n).values()) * 1e6))
+
+
+def test_counters_outlive_what_is_dropped():
+    """History goes, the daemon is started anew, and no counter falls or counts anything twice."""
+    with lab.node() as n:
+        for j in [n.submit('chat', 'sleep', '1'), n.submit('train', 'true', gpus=2), n.submit('lab', 'true', milli=250, memory_mib=1024)]:
+            n.wait(j)
+        n.quiet()
+        before = counted(n)
+        same(total(before, 'bulkhead_tenant_queue_wait_seconds_count'), 3)
+        n.policy = write('policy.yaml', lab.policy() + 'audit: {history: 1s}\n')
+        assert n.post('/v1/policy/apply', {'text': lab.policy() + 'audit: {history: 1s}\n'}).ok
+        n.again()
+        until(lambda: not n.rows('SELECT id FROM jobs'), 60)
+        same(n.rows('SELECT id FROM usage UNION ALL SELECT id FROM scrubs WHERE lease IS NOT NULL'), [], 'what is left')
+        kept = {k: v for k, v in before.items() if k[0] != 'bulkhead_audit_records_total'}
+        never_falls(before, counted(n))
+        for _ in range(2):
+            n.again()
+            after = counted(n)
+            never_falls(before, after)
+            same({k: after[k] for k in kept}, kept)
 
 
 def starve(n, p):
