@@ -25,12 +25,17 @@ const uint64_t bh_metric_bounds_ms[BH_METRIC_BUCKETS] = {1000,   5000,    15000,
 
 void bh_metric_spread_add(struct bh_metric_spread *s, uint64_t ms)
 {
+    bh_metric_spread_add_many(s, ms, 1, ms);
+}
+
+void bh_metric_spread_add_many(struct bh_metric_spread *s, uint64_t upto_ms, uint64_t n, uint64_t sum_ms)
+{
     size_t i = 0;
-    while (i < BH_METRIC_BUCKETS && ms > bh_metric_bounds_ms[i])
+    while (i < BH_METRIC_BUCKETS && upto_ms > bh_metric_bounds_ms[i])
         i++;
-    s->at[i]++;
-    s->count++;
-    s->sum += ms;
+    s->at[i] += n;
+    s->count += n;
+    s->sum += sum_ms;
 }
 
 void bh_metrics_fini(struct bh_metrics *m)

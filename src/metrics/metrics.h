@@ -61,6 +61,8 @@ struct bh_metric_spread {
     uint64_t count, sum;
 };
 void bh_metric_spread_add(struct bh_metric_spread *s, uint64_t ms);
+/* So many of them, none above upto_ms, and all in the bucket that has that. */
+void bh_metric_spread_add_many(struct bh_metric_spread *s, uint64_t upto_ms, uint64_t n, uint64_t sum_ms);
 
 struct bh_metric_row {
     const char *owner; /* tenant; NULL: nobody's, or several's */

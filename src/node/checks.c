@@ -181,7 +181,7 @@ static void check_workers(struct bh_daemon *d)
 static void check_look(struct bh_daemon *d)
 {
     const uint64_t now = bh_daemon_now(d);
-    const uint64_t since = d->watch.looked_ms ? d->watch.looked_ms : d->view.started_ms;
+    const uint64_t since = d->meter.looked_ms ? d->meter.looked_ms : d->view.started_ms;
     if (*d->checks.look)
         add(d, "driver", bad, "nvidia-smi; dmesg",
             "the GPUs could not be read, and what is shown is %llu s old: %s",

@@ -141,6 +141,9 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
     else
         bh_watch_looked(d);
+    if (rc == BH_OK && !bh_meter_looked(d))
+        (void)snprintf(d->checks.look, sizeof(d->checks.look),
+                       "the driver refuses every reading of every GPU");
     if (moved && !d->moved)
         bh_daemon_say(
             d,
@@ -149,7 +152,6 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     d->moved = moved;
     bh_health_looked(d);
     bh_mech_look(d);
-    bh_meter_looked(d);
     bh_daemon_show(d);
     return 0;
 }

@@ -46,40 +46,79 @@ static void add_used(struct bh_meter *m, const struct bh_store_used *u)
     m->used.at[at].mib_ms += u->mib_ms;
 }
 
+/* What is new in the books. */
+struct news {
+    struct bh_arena arena;
+    struct bh_store_tail to;
+    uint64_t scrubs[BH_SLICE_KINDS][BH_SCRUB_VERDICTS];
+    bh_store_turns turns;
+    bh_store_gone_turns gone;
+    bh_store_useds used;
+};
+
+/* Who starts takes up what was dropped before. */
+static int read_gone(struct bh_daemon *d, struct news *n, struct bh_err *err)
+{
+    int rc = bh_store_gone_turns_list(d->store, &n->arena, &n->gone, err);
+    if (rc == BH_OK)
+        rc = bh_store_gone_used(d->store, &n->arena, &n->used, err);
+    if (rc == BH_OK)
+        rc = bh_store_gone_scrubs(d->store, n->scrubs, err);
+    return rc;
+}
+
+static int read_news(struct bh_daemon *d, struct news *n, struct bh_err *err)
+{
+    const struct bh_store_tail *from = &d->meter.tail;
+    int rc = bh_store_tail_now(d->store, bh_daemon_now(d), &n->to, err);
+    if (rc == BH_OK && !from->closed_ms)
+        rc = read_gone(d, n, err);
+    if (rc == BH_OK)
+        rc = bh_store_tail_turns(d->store, &n->arena, from, &n->to, &n->turns, err);
+    if (rc == BH_OK)
+        rc = bh_store_tail_used(d->store, &n->arena, from->closed_ms, n->to.closed_ms, &n->used, err);
+    if (rc == BH_OK)
+        rc = bh_store_tail_scrubs(d->store, from, &n->to, n->scrubs, err);
+    return rc;
+}
+
+static void add_news(struct bh_meter *m, const struct news *n)
+{
+    for (size_t i = 0; i < n->turns.n; i++) {
+        struct bh_meter_tenant *t = bh_meter_tenant(m, n->turns.at[i].tenant);
+        t->preemptions += n->turns.at[i].evicted;
+        if (!n->turns.at[i].evicted)
+            bh_metric_spread_add(&t->wait, n->turns.at[i].waited_ms);
+    }
+    for (size_t i = 0; i < n->gone.n; i++) {
+        const struct bh_store_gone_turn *g = &n->gone.at[i];
+        struct bh_meter_tenant *t = bh_meter_tenant(m, g->tenant);
+        if (g->evicted)
+            t->preemptions += g->n;
+        else
+            bh_metric_spread_add_many(&t->wait, g->upto_ms, g->n, g->waited_ms);
+    }
+    for (size_t i = 0; i < n->used.n; i++)
+        add_used(m, &n->used.at[i]);
+    for (size_t k = 0; k < BH_SLICE_KINDS; k++)
+        for (size_t v = 0; v < BH_SCRUB_VERDICTS; v++)
+            m->scrubs[k][v] += n->scrubs[k][v];
+    m->tail = n->to;
+}
+
 int bh_meter_read(struct bh_daemon *d, struct bh_err *err)
 {
-    struct bh_meter *m = &d->meter;
-    struct bh_arena arena = {0};
-    struct bh_store_tail to;
-    uint64_t scrubs[BH_SLICE_KINDS][BH_SCRUB_VERDICTS] = {{0}};
-    bh_store_turns turns = {0};
-    bh_store_useds used = {0};
+    struct news n = {0};
     if (bh_store_in_transaction(d->store))
         return BH_OK;
-    int rc = bh_store_tail_now(d->store, bh_daemon_now(d), &to, err);
-    if (rc == BH_OK)
-        rc = bh_store_tail_turns(d->store, &arena, &m->tail, &to, &turns, err);
-    if (rc == BH_OK)
-        rc = bh_store_tail_used(d->store, &arena, m->tail.closed_ms, to.closed_ms, &used, err);
-    if (rc == BH_OK)
-        rc = bh_store_tail_scrubs(d->store, &m->tail, &to, scrubs, err);
+    const int rc = read_news(d, &n, err);
     /* All of it or nothing: else the next one would count a part twice. */
-    for (size_t i = 0; rc == BH_OK && i < turns.n; i++) {
-        struct bh_meter_tenant *t = bh_meter_tenant(m, turns.at[i].tenant);
-        t->preemptions += turns.at[i].evicted;
-        if (!turns.at[i].evicted)
-            bh_metric_spread_add(&t->wait, turns.at[i].waited_ms);
-    }
-    for (size_t i = 0; rc == BH_OK && i < used.n; i++)
-        add_used(m, &used.at[i]);
-    for (size_t k = 0; rc == BH_OK && k < BH_SLICE_KINDS; k++)
-        for (size_t v = 0; v < BH_SCRUB_VERDICTS; v++)
-            m->scrubs[k][v] += scrubs[k][v];
     if (rc == BH_OK)
-        m->tail = to;
-    bh_vec_fini(&turns);
-    bh_vec_fini(&used);
-    bh_arena_fini(&arena);
+        add_news(&d->meter, &n);
+    bh_vec_fini(&n.turns);
+    bh_vec_fini(&n.gone);
+    bh_vec_fini(&n.used);
+    bh_arena_fini(&n.arena);
     return rc;
 }
 
@@ -238,14 +277,27 @@ static void add_memory(struct bh_meter *m, uint64_t lease, uint32_t gpu, uint64_
     *bh_vec_push(&m->memory) = (struct bh_meter_memory){.lease = lease, .gpu = gpu, .bytes = bytes};
 }
 
-void bh_meter_looked(struct bh_daemon *d)
+/* A driver that refuses every reading still lists its cards, by what it said of them before. */
+static bool answers(const struct bh_gpu_device *dev)
+{
+    const struct bh_reading *const changing[] = {&dev->used_bytes, &dev->util_percent, &dev->temperature_c,
+                                                 &dev->power_mw, &dev->sm_mhz};
+    for (size_t i = 0; dev->alive && i < BH_COUNT_OF(changing); i++)
+        if (!changing[i]->why)
+            return true;
+    return false;
+}
+
+bool bh_meter_looked(struct bh_daemon *d)
 {
     struct bh_meter *m = &d->meter;
     const struct bh_gpu_snapshot *s = &d->silicon.now;
+    bool heard = !s->devices.n; /* that there is none is an answer */
     uint64_t lease;
-    if (!d->silicon.has_now)
-        return;
-    m->looked_ms = bh_daemon_now(d);
+    for (size_t i = 0; !heard && i < s->devices.n; i++)
+        heard = answers(&s->devices.at[i]);
+    if (heard)
+        m->looked_ms = bh_daemon_now(d);
     m->memory.n = 0;
     for (size_t i = 0; i < s->devices.n; i++)
         for (size_t k = 0; k < s->devices.at[i].processes.n; k++) {
@@ -253,6 +305,7 @@ void bh_meter_looked(struct bh_daemon *d)
             if (!p->memory_bytes.why && lease_of_process(d, p->pid, &lease))
                 add_memory(m, lease, s->devices.at[i].index, p->memory_bytes.v);
         }
+    return heard;
 }
 
 void bh_meter_fini(struct bh_meter *m)

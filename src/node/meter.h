@@ -50,7 +50,7 @@ struct bh_meter {
     uint64_t scrubs[BH_SLICE_KINDS][BH_SCRUB_VERDICTS];
     BH_VEC(struct bh_meter_share) shares;
     BH_VEC(struct bh_meter_memory) memory;
-    uint64_t looked_ms; /* the driver was last heard; 0: only at the start */
+    uint64_t looked_ms; /* a card last answered; 0: only at the start */
     uint64_t audit_failures, store_failures;
     struct bh_metric_spread cycle; /* sum in microseconds */
     uint64_t longest_us;
@@ -66,9 +66,10 @@ void bh_meter_fini(struct bh_meter *m);
 int bh_meter_read(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
 struct bh_meter_tenant *bh_meter_tenant(struct bh_meter *m, const char *name);
 
-/* The governor is asked, in a worker; and the driver has answered. */
+/* The governor is asked, in a worker. */
 void bh_meter_look(struct bh_daemon *d);
-void bh_meter_looked(struct bh_daemon *d);
+/* There is a new snapshot: only after a look that did not fail. False: no card answered, and what is known is as old as before. */
+bool bh_meter_looked(struct bh_daemon *d);
 /* A lease ended, and its keeper said how. */
 void bh_meter_ended(struct bh_daemon *d, const struct bh_life *run, const struct bh_keeper_end *end);
 /* A cycle took so long. */

@@ -84,7 +84,9 @@ static bool drop_history(struct bh_daemon *d, uint64_t keep_ms)
 {
     struct bh_store_dropped gone = {.jobs = 0};
     struct bh_err err;
-    int rc = bh_life_begin(d, &err);
+    int rc = bh_meter_read(d, &err); /* its counters have all that goes */
+    if (rc == BH_OK)
+        rc = bh_life_begin(d, &err);
     if (rc == BH_OK)
         rc = bh_life_end(d, write_drop(d, keep_ms, &gone, &err), &err);
     if (rc < 0)

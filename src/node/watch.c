@@ -302,7 +302,6 @@ void bh_watch_looked(struct bh_daemon *d)
 {
     struct bh_watch *w = &d->watch;
     begin(d);
-    w->looked_ms = bh_daemon_now(d);
     w->uses.n = 0;
     if (d->broken_until_ms) /* what is believed may not be so */
         return;

@@ -41,7 +41,6 @@ struct bh_watch {
     BH_VEC(struct bh_watch_use) uses;
     BH_VEC(uint64_t) over; /* leases that had too much at the last look */
     uint64_t began;        /* of this very process, as in bh_who; 0: not read yet */
-    uint64_t looked_ms;    /* the last time that the driver answered; 0: never */
     bool reachable;
 };
 

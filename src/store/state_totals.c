@@ -54,33 +54,72 @@ int bh_store_tail_turns(struct bh_store *s, struct bh_arena *arena, const struct
     return rc;
 }
 
+static int read_gone_turn(struct bh_sql *q, struct bh_arena *arena, struct bh_store_gone_turn *ret,
+                          struct bh_err *err)
+{
+    (void)err;
+    *ret = (struct bh_store_gone_turn){.tenant = bh_sql_col_text(q, 0, arena),
+                                       .evicted = bh_sql_col_int(q, 1) != 0,
+                                       .upto_ms = bh_sql_col_uint(q, 2),
+                                       .n = bh_sql_col_uint(q, 3),
+                                       .waited_ms = bh_sql_col_uint(q, 4)};
+    return 0;
+}
+
+int bh_store_gone_turns_list(struct bh_store *s, struct bh_arena *arena, bh_store_gone_turns *ret,
+                             struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc = bh_sql_get(s, "SELECT tenant, cause = ?1, upto_ms, n, waited_ms FROM gone_turns", &q, err);
+    if (rc < 0)
+        return rc;
+    bh_sql_text(&q, 1, bh_lease_cause_str(BH_LEASE_BY_EVICT));
+    bh_state_rows(&q, arena, ret, read_gone_turn, rc, err);
+    return rc;
+}
+
+/* Kind, verdict and how many. */
+static int add_scrubs(struct bh_sql *q, uint64_t ret[BH_SLICE_KINDS][BH_SCRUB_VERDICTS], struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    int rc;
+    while ((rc = bh_sql_step(q, err)) > 0) {
+        uint8_t kind = 0, verdict = 0;
+        rc = bh_state_value(&bh_words_slice_kind, bh_sql_col_text(q, 0, &arena), "kind", &kind, err);
+        if (rc == 0)
+            rc = bh_state_value(&bh_words_scrub_verdict, bh_sql_col_text(q, 1, &arena), "verdict", &verdict,
+                                err);
+        if (rc < 0) {
+            bh_sql_done(q);
+            break;
+        }
+        ret[kind][verdict] += bh_sql_col_uint(q, 2);
+    }
+    bh_arena_fini(&arena);
+    return rc;
+}
+
 int bh_store_tail_scrubs(struct bh_store *s, const struct bh_store_tail *from, const struct bh_store_tail *to,
                          uint64_t ret[BH_SLICE_KINDS][BH_SCRUB_VERDICTS], struct bh_err *err)
 {
-    struct bh_arena arena = {0};
     struct bh_sql q;
-    int rc = bh_sql_get(s,
-                        "SELECT kind, verdict, count(*) FROM scrubs WHERE id > ?1 AND id <= ?2"
-                        " GROUP BY kind, verdict",
-                        &q, err);
+    const int rc = bh_sql_get(s,
+                              "SELECT kind, verdict, count(*) FROM scrubs WHERE id > ?1 AND id <= ?2"
+                              " GROUP BY kind, verdict",
+                              &q, err);
     if (rc < 0)
         return rc;
     bh_sql_uint(&q, 1, from->scrubs);
     bh_sql_uint(&q, 2, to->scrubs);
-    while ((rc = bh_sql_step(&q, err)) > 0) {
-        uint8_t kind = 0, verdict = 0;
-        rc = bh_state_value(&bh_words_slice_kind, bh_sql_col_text(&q, 0, &arena), "kind", &kind, err);
-        if (rc == 0)
-            rc = bh_state_value(&bh_words_scrub_verdict, bh_sql_col_text(&q, 1, &arena), "verdict", &verdict,
-                                err);
-        if (rc < 0) {
-            bh_sql_done(&q);
-            break;
-        }
-        ret[kind][verdict] += bh_sql_col_uint(&q, 2);
-    }
-    bh_arena_fini(&arena);
-    return rc;
+    return add_scrubs(&q, ret, err);
+}
+
+int bh_store_gone_scrubs(struct bh_store *s, uint64_t ret[BH_SLICE_KINDS][BH_SCRUB_VERDICTS],
+                         struct bh_err *err)
+{
+    struct bh_sql q;
+    const int rc = bh_sql_get(s, "SELECT kind, verdict, n FROM gone_scrubs", &q, err);
+    return rc < 0 ? rc : add_scrubs(&q, ret, err);
 }
 
 /* ---- usage ---- */
@@ -115,6 +154,17 @@ int bh_store_tail_used(struct bh_store *s, struct bh_arena *arena, uint64_t from
         return rc;
     bh_sql_uint(&q, 1, from_ms);
     bh_sql_uint(&q, 2, to_ms);
+    bh_state_rows(&q, arena, ret, read_used, rc, err);
+    return rc;
+}
+
+int bh_store_gone_used(struct bh_store *s, struct bh_arena *arena, bh_store_useds *ret, struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc =
+        bh_sql_get(s, "SELECT tenant, mechanism, gpu, instance, milli_ms, mib_ms FROM gone_usage", &q, err);
+    if (rc < 0)
+        return rc;
     bh_state_rows(&q, arena, ret, read_used, rc, err);
     return rc;
 }

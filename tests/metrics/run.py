@@ -196,8 +196,8 @@ class Machine(Node):
         self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
         self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
 
-    def set_faults(self, clock_ms=0, permille=0):
-        self.faults[:24] = struct.pack('=qIIQ', clock_ms, permille, errno.EIO, 1)
+    def set_faults(self, passed_ms=0, permille=0):
+        self.faults[:32] = struct.pack('=qIIQq', 0, permille, errno.EIO, 1, passed_ms)
 
     def stop(self):
         try:
@@ -302,21 +302,54 @@ def test_numbers_are_the_books():
         restart(n)
 
 
+COUNTED = re.compile(r'bulkhead_(tenant_(gpu_seconds|memory_mebibyte|queue_wait|preemptions)|gpu_granted_seconds|scrubs|audit_records)')
+
+
+def counted(n):
+    """Counters that are made from the books."""
+    found = {k: v for k, v in scrape(n).items() if COUNTED.match(k[0])}
+    assert len(found) > 20, found
+    return found
+
+
+def never_falls(before, after):
+    for k, v in before.items():
+        assert after.get(k, -1) >= v, f'{k} fell from {v} to {after.get(k)}'
+
+
 def restart(n):
     """Counters of the books go on where they were, and come to what the ledger has when all is over."""
-    before = scrape(n)
+    before = counted(n)
     n.again()
-    after = scrape(n)
-    counted = [k for k in before if re.match(r'bulkhead_(tenant_(gpu_seconds|memory_mebibyte|queue_wait|preemptions)|scrubs|audit_records)', k[0])]
-    assert len(counted) > 20, counted
-    for k in counted:
-        assert after.get(k, -1) >= before[k], f'{k} fell from {before[k]} to {after.get(k)}'
+    never_falls(before, counted(n))
     for j in n.get('/v1/jobs?state=running').json['jobs'] + n.get('/v1/jobs?state=waiting').json['jobs']:
         n.post(f'/v1/jobs/{j["id"]}/cancel')
     n.quiet()
     same({(dict(k[1])['tenant'], dict(k[1])['mechanism']): v for k, v in scrape(n).items()
           if k[0] == 'bulkhead_tenant_gpu_seconds_total'}, ledger(n))
     same(round(total(scrape(n), 'bulkhead_gpu_granted_seconds_total') * 1e6), round(sum(ledger(n).values()) * 1e6))
+
+
+def test_counters_outlive_what_is_dropped():
+    """History goes, the daemon is started anew, and no counter falls or counts anything twice."""
+    with lab.node() as n:
+        for j in [n.submit('chat', 'sleep', '1'), n.submit('train', 'true', gpus=2), n.submit('lab', 'true', milli=250, memory_mib=1024)]:
+            n.wait(j)
+        n.quiet()
+        before = counted(n)
+        same(total(before, 'bulkhead_tenant_queue_wait_seconds_count'), 3)
+        n.policy = write('policy.yaml', lab.policy() + 'audit: {history: 1s}\n')
+        assert n.post('/v1/policy/apply', {'text': lab.policy() + 'audit: {history: 1s}\n'}).ok
+        n.again()
+        until(lambda: not n.rows('SELECT id FROM jobs'), 60)
+        same(n.rows('SELECT id FROM usage UNION ALL SELECT id FROM scrubs WHERE lease IS NOT NULL'), [], 'what is left')
+        kept = {k: v for k, v in before.items() if k[0] != 'bulkhead_audit_records_total'}
+        never_falls(before, counted(n))
+        for _ in range(2):
+            n.again()
+            after = counted(n)
+            never_falls(before, after)
+            same({k: after[k] for k in kept}, kept)
 
 
 def starve(n, p):
@@ -374,7 +407,7 @@ def test_alerts_fire():
             refused(n, p, asked)
             # Something waits, and the day goes on.
             n.submit('chat', 'sleep', '600', gpus=2)
-            n.set_faults(clock_ms=5 * HOUR_MS)
+            n.set_faults(passed_ms=5 * HOUR_MS)
             p.fires('BulkheadQueueWaitTooLong')
             if n.small:
                 with open(f'{n.state}/ballast', 'wb') as f:
@@ -383,14 +416,37 @@ def test_alerts_fire():
                 os.unlink(f'{n.state}/ballast')
             # A record that is not signed yet, and then no disk to sign it on.
             assert n.post('/v1/gpus/4/cordon', {'reason': 'a test'}).ok
-            n.set_faults(clock_ms=6 * HOUR_MS, permille=1000)
+            n.set_faults(passed_ms=6 * HOUR_MS, permille=1000)
             p.fires('BulkheadStoreFailing', 'BulkheadAuditFailing', 'BulkheadAuditLag',
                     meanwhile=lambda: n.post('/v1/gpus/3/cordon', {'reason': 'a test'}))  # something to write
-            n.set_faults(clock_ms=6 * HOUR_MS)
+            n.set_faults(passed_ms=6 * HOUR_MS)
             n.kill()
             p.fires('BulkheadNodeDown')
         finally:
             p.stop()
+
+
+def test_a_driver_that_refuses_everything():
+    """Looks go on and bring nothing: what is known grows old, for as long as that lasts, and the alert is raised."""
+    with running(Machine()) as n:
+        n.start()
+
+        def age():
+            return value(scrape(n), 'bulkhead_silicon_age_seconds')
+        until(lambda: total(scrape(n), 'DCGM_FI_DEV_GPU_TEMP') > 0, 60)
+        n.broken('calls', 'fail', '999', 'every', '1')
+        until(lambda: not total(scrape(n), 'DCGM_FI_DEV_GPU_TEMP'), 60)  # a look came back with nothing
+        until(lambda: age() > 12, 60, age)  # and so did the next ones: there is one every five seconds
+        has(json.dumps(n.get('/v1/doctor').json), 'the driver refuses every reading of every GPU')
+        n.set_faults(passed_ms=240 * 1000)
+        p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus')})
+        try:
+            p.fires('BulkheadSiliconStale')
+            assert age() > 240 + 12, 'a look that brings nothing makes it young again'
+        finally:
+            p.stop()
+        n.broken('mend')
+        until(lambda: age() < 12, 60, age)
 
 
 def test_an_old_driver_that_clears_nothing():

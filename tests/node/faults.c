@@ -20,6 +20,7 @@ struct faults {
     uint32_t fail_permille; /* of writes and syncs below the state */
     uint32_t error;         /* an errno */
     uint64_t random;
+    int64_t passed_ms; /* added to the time of day and to the time since boot: as if so much had passed */
 };
 
 int fdatasync(int fd);
@@ -66,9 +67,10 @@ static int fails(void)
 int clock_gettime(clockid_t clock, struct timespec *ret)
 {
     const long rc = syscall(SYS_clock_gettime, clock, ret);
-    volatile struct faults *f = clock == CLOCK_REALTIME && rc == 0 ? faults() : NULL;
+    const int day = clock == CLOCK_REALTIME;
+    volatile struct faults *f = (day || clock == CLOCK_BOOTTIME) && rc == 0 ? faults() : NULL;
     if (f)
-        ret->tv_sec += f->clock_ms / 1000;
+        ret->tv_sec += (f->passed_ms + (day ? f->clock_ms : 0)) / 1000;
     return (int)rc;
 }
 
