@@ -395,6 +395,7 @@ int bh_mech_mig_made(struct bh_daemon *d, const struct bh_mech_cut *c, const cha
     device.gi_cap = (uint32_t)gi_cap;
     device.ci_cap = (uint32_t)ci_cap;
     take(d, c, &device);
+    bh_silicon_is_cut(&d->silicon, c->gpu);
     return BH_OK;
 }
 

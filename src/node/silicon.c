@@ -41,7 +41,8 @@ int bh_silicon_read(struct bh_silicon *s, const char *node, struct bh_err *err)
 static bool same_card(const struct bh_gpu_device *a, const struct bh_gpu_device *b)
 {
     return a->alive == b->alive && a->index == b->index && a->uuid && b->uuid &&
-           bh_str_eq(a->uuid, b->uuid) && a->mig_mode.v == b->mig_mode.v; /* instances are ours to cut */
+           bh_str_eq(a->uuid, b->uuid) &&
+           a->mig_mode.v == b->mig_mode.v; /* instances are ours to cut: bh_silicon_is_cut */
 }
 
 /* Shared with the worker, at the same address in both: the snapshot's pointers hold on either side. */
@@ -103,6 +104,15 @@ void bh_silicon_fini(struct bh_silicon *s)
 const struct bh_fleet *bh_silicon_fleet(const struct bh_silicon *s)
 {
     return s->here ? &s->survey.fleet : NULL;
+}
+
+void bh_silicon_is_cut(struct bh_silicon *s, const char *uuid)
+{
+    for (size_t i = 0; s->here && i < s->snapshot.devices.n; i++)
+        if (s->snapshot.devices.at[i].uuid && bh_str_eq(s->snapshot.devices.at[i].uuid, uuid)) {
+            s->snapshot.devices.at[i].mig_mode.v = 1;
+            s->snapshot.devices.at[i].mig_mode.why = NULL;
+        }
 }
 
 const struct bh_gpu_device *bh_silicon_device(const struct bh_silicon *s, const char *uuid)

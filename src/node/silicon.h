@@ -32,6 +32,8 @@ int bh_silicon_look(struct bh_silicon *s, struct bh_err *err) BH_MUST_USE;
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err) BH_MUST_USE;
 
 const struct bh_fleet *bh_silicon_fleet(const struct bh_silicon *s);
+/* The daemon itself has switched MIG on there: a card that is so now has not changed. */
+void bh_silicon_is_cut(struct bh_silicon *s, const char *uuid);
 /* NULL: no such GPU now. */
 const struct bh_gpu_device *bh_silicon_device(const struct bh_silicon *s, const char *uuid);
 /* In the fleet's words; false: it has none of that uuid. */
