@@ -8,6 +8,7 @@
  */
 #include "api/handle.h"
 #include "base/str.h"
+#include "store/state_history.h"
 #include "store/state_usage.h"
 
 #include <stdlib.h>
@@ -175,16 +176,20 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     struct bh_store_usage_filter f;
     bh_store_usage_sums sums = {0};
     bh_store_usage_cards cards = {0};
+    uint64_t whole_from_ms = 0;
     struct bh_err err;
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
     if (f.from_ms < f.to_ms)
         rc = add_up_in_turn(core, q, &f, by, &sums, &cards, &err);
+    if (rc == 0 && (!f.tenant || bh_api_sees(q, f.tenant)))
+        rc = bh_store_history_whole_from(core->store, &whole_from_ms, &err);
     if (rc == 0) {
         bh_json_open(&q->json, '{');
         bh_json_key_u64(&q->json, "from_ms", f.from_ms);
         bh_json_key_u64(&q->json, "to_ms", f.to_ms);
+        bh_api_key_known(&q->json, "complete_from_ms", whole_from_ms ? whole_from_ms : UINT64_MAX);
         sums_json(core, q, by, &sums);
         prices_json(&q->json, core->view->policy);
         cards_json(&q->json, &cards);

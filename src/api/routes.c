@@ -166,7 +166,7 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Policy", "version:int active:bool sha256:text who:text? why:text? at_ms:int text:text"},
     {"PolicyDiff", "version:int errors:int changes:[PolicyChange] findings:[text]"},
     {"PolicyChange", "tenant:text? what:text before:text? after:text? effect:text?"},
-    {"Usage", "from_ms:int to_ms:int usage:[UsageRow] prices:Prices? cards:[CardUse]"},
+    {"Usage", "from_ms:int to_ms:int complete_from_ms:int? usage:[UsageRow] prices:Prices? cards:[CardUse]"},
     {"UsageRow",
      "tenant:text cost_center:text? user:text? gpu:text? mechanism:text first_ms:int milli_ms:int "
      "mib_ms:int lost_milli_ms:int leases:int"},

@@ -355,7 +355,7 @@ LOCAL_SHAPE(bh_a_card_use, TEXT(gpu), U64(index), U64(memory_mib), U64(milli_ms)
 #undef T
 
 #define T struct bh_a_usage
-SHAPE(bh_a_usage, U64(from_ms), U64(to_ms), MANY(usage, bh_a_charge_shape),
+SHAPE(bh_a_usage, U64(from_ms), U64(to_ms), MAYBE_U64(complete_from_ms), MANY(usage, bh_a_charge_shape),
       MAYBE_ONE(prices, bh_a_prices_shape), MANY(cards, bh_a_card_use_shape));
 #undef T
 

@@ -222,6 +222,8 @@ struct bh_a_card_use {
 };
 struct bh_a_usage {
     uint64_t from_ms, to_ms;
+    uint64_t
+        complete_from_ms; /* what was over before may have been dropped; BH_ANSWER_UNKNOWN: nothing was */
     BH_ROWS(struct bh_bill_line) usage;
     const struct bh_bill_prices *prices;
     BH_ROWS(struct bh_a_card_use) cards;

@@ -86,12 +86,23 @@ static void write_stranded(struct bh_cli *cli, struct bh_arena *a, const struct 
     bh_table_fini(&t);
 }
 
+const char *bh_usage_missing(struct bh_arena *a, const struct bh_a_usage *u)
+{
+    if (u->complete_from_ms == BH_ANSWER_UNKNOWN || u->from_ms >= u->complete_from_ms)
+        return NULL;
+    return bh_arena_printf(
+        a, "not whole: of jobs that were over before %s records were dropped (audit.history of the policy)",
+        bh_say_time(a, u->complete_from_ms));
+}
+
 void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_bill_by by)
 {
     struct bh_bill b;
     bh_usage_bill(u, by, &b);
     bh_buf_printf(&cli->out, "from %s to %s; what was granted, used or not\n", bh_say_time(a, u->from_ms),
                   bh_say_time(a, u->to_ms));
+    if (bh_usage_missing(a, u))
+        bh_buf_printf(&cli->out, "%s\n", bh_usage_missing(a, u));
     write_bill(cli, a, &b);
     write_stranded(cli, a, u);
     bh_bill_fini(&b);

@@ -8,6 +8,8 @@
 
 /* The answer as lines of a bill; bh_bill_fini() when it was used. */
 void bh_usage_bill(const struct bh_a_usage *u, enum bh_bill_by by, struct bh_bill *ret);
+/* That records of that time were dropped, in words; NULL: none were. */
+const char *bh_usage_missing(struct bh_arena *a, const struct bh_a_usage *u);
 void bh_usage_text(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u, enum bh_bill_by by);
 /* What somebody should look at: reservations that idle, tenants that need more. Of an answer with rows of every tenant. */
 void bh_usage_hints(struct bh_cli *cli, struct bh_arena *a, const struct bh_a_usage *u,

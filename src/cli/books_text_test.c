@@ -10,9 +10,9 @@
     CHARGE("red", "\"cc-1\"", "mig", "\"milli_ms\": 3600000000, \"mib_ms\": 36864000000, \"leases\": 1")
 #define ROW_2 CHARGE("red", "\"cc-1\"", "whole", "\"milli_ms\": 1800000000, \"mib_ms\": 0, \"leases\": 2")
 #define ROW_3 CHARGE("blue", "null", "whole", "\"milli_ms\": 1, \"mib_ms\": 1, \"leases\": 1")
-#define USAGE(prices, cards)                                                         \
-    "{\"from_ms\": 0, \"to_ms\": 86400000, \"usage\": [" ROW_1 ", " ROW_2 ", " ROW_3 \
-    "], \"prices\": " prices ", \"cards\": [" cards "]}"
+#define USAGE(prices, cards)                                                                          \
+    "{\"from_ms\": 0, \"to_ms\": 86400000, \"complete_from_ms\": null, \"usage\": [" ROW_1 ", " ROW_2 \
+    ", " ROW_3 "], \"prices\": " prices ", \"cards\": [" cards "]}"
 
 TEST(usage_by_tenant)
 {
@@ -25,6 +25,21 @@ TEST(usage_by_tenant)
                        "red       1.500      10.000     0.000  3\n"
                        "blue      0.000      0.000      0.000  1\n"
                        "together  1.500      10.000     0.000  4\n");
+}
+
+TEST(a_bill_that_is_not_whole_says_so)
+{
+    struct bh_a_usage u;
+    must_read(USAGE("null", ""), &bh_a_usage_shape, &u);
+    CHECK(!bh_usage_missing(&arena, &u));
+    u.complete_from_ms = 3600000;
+    begin(true);
+    bh_usage_text(&cli, &arena, &u, BH_BILL_BY_TENANT);
+    CHECK(strstr(shown(),
+                 "used or not\nnot whole: of jobs that were over before 1970-01-01 01:00:00Z records were "
+                 "dropped (audit.history of the policy)\nTENANT"));
+    u.from_ms = 3600000;
+    CHECK(!bh_usage_missing(&arena, &u));
 }
 
 TEST(usage_with_prices_and_stranded_cards)

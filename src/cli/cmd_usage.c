@@ -7,6 +7,7 @@
 #include "cli/remote.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { OPT_BY, OPT_TENANT, OPT_FROM, OPT_TO, OPT_RAW, OPT_OUTPUT };
@@ -138,15 +139,20 @@ static int show(struct bh_cli *cli, struct bh_remote *r, const char *query, stru
                                  &bh_a_usage_shape, &u, err);
     if (rc < 0)
         return rc;
+    const char *missing = bh_usage_missing(&r->arena, &u);
     if (bh_cli_wants(cli, OPT_OUTPUT, "json")) {
         bh_buf_add(&cli->out, bh_buf_text(&r->reply.body), r->reply.body.n);
     } else if (bh_cli_wants(cli, OPT_OUTPUT, "csv")) {
         struct bh_bill b;
         bh_usage_bill(&u, by, &b);
         bh_bill_csv(&b, &r->arena, &cli->out);
+        if (missing)
+            (void)fprintf(stderr, "bulkhead: %s\n", missing);
         bh_bill_fini(&b);
     } else if (bh_cli_wants(cli, OPT_OUTPUT, "focus")) {
-        return focus(cli, r, &u, err);
+        /* Whoever charges by it would not see what is said beside it. */
+        return missing ? bh_fail(err, BH_REFUSED, "this bill is %s; ask for --from that time", missing)
+                       : focus(cli, r, &u, err);
     } else {
         bh_usage_text(cli, &r->arena, &u, by);
         hints(cli, r, &u);

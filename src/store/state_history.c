@@ -4,6 +4,10 @@
 
 #include "store/state_inside.h"
 
+#include <string.h>
+
+#define DROPPED_NOTE "history-dropped-before-ms"
+
 /* The same jobs each time: the first of those that are over, until they go themselves. */
 #define THEIRS \
     " WHERE lease IN (SELECT id FROM leases WHERE job IN (SELECT job FROM history_over ORDER BY job LIMIT ?1))"
@@ -50,6 +54,28 @@ static int forbid(struct bh_store *s, struct bh_err *err)
     return rc < 0 ? rc : bh_sql_run(&q, NULL, err);
 }
 
+int bh_store_history_whole_from(struct bh_store *s, uint64_t *ret_ms, struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    *ret_ms = 0;
+    const int rc = bh_store_note_get(s, &arena, DROPPED_NOTE, &note, err);
+    if (rc == 0 && note.n == sizeof(*ret_ms))
+        memcpy(ret_ms, note.value, sizeof(*ret_ms));
+    bh_arena_fini(&arena);
+    return rc == BH_NOT_FOUND ? 0 : rc;
+}
+
+/* So that a bill of an older time can say that it is not whole. A policy may keep more again later: what went does not come back. */
+static int remember(struct bh_store *s, uint64_t before_ms, struct bh_err *err)
+{
+    uint64_t old_ms;
+    const int rc = bh_store_history_whole_from(s, &old_ms, err);
+    if (rc < 0 || old_ms >= before_ms)
+        return rc;
+    return bh_store_note_set(s, DROPPED_NOTE, &before_ms, sizeof(before_ms), err);
+}
+
 int bh_store_history_drop(struct bh_store *s, uint64_t before_ms, uint32_t most, struct bh_store_dropped *ret,
                           struct bh_err *err)
 {
@@ -72,6 +98,8 @@ int bh_store_history_drop(struct bh_store *s, uint64_t before_ms, uint32_t most,
         rc = list_leases(s, most, ret, err);
     for (size_t i = 0; rc == 0 && i < BH_COUNT_OF(steps); i++)
         rc = drop(s, steps[i].text, most, steps[i].n, err);
+    if (rc == 0 && ret->usages)
+        rc = remember(s, before_ms, err);
     if (rc == 0)
         rc = forbid(s, err);
     if (rc < 0)

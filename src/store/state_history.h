@@ -21,5 +21,7 @@ struct bh_store_dropped {
  */
 int bh_store_history_drop(struct bh_store *s, uint64_t before_ms, uint32_t most, struct bh_store_dropped *ret,
                           struct bh_err *err) BH_MUST_USE;
+/* From when on all that was used is still there: what was dropped was over before that. 0: nothing was ever dropped. */
+int bh_store_history_whole_from(struct bh_store *s, uint64_t *ret_ms, struct bh_err *err) BH_MUST_USE;
 
 #endif

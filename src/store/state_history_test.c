@@ -44,17 +44,25 @@ TEST(what_is_long_over_goes_whole)
     CHECK(third && runs);
     CHECK_EQ(drop(&f, 1, 100, &gone), 0); /* nothing is so old */
     CHECK_EQ(gone.jobs + gone.leases + gone.lease_ids.n, 0);
+    uint64_t whole_from = 1;
+    CHECK_EQ(bh_store_history_whole_from(f.s, &whole_from, &f.err), 0);
+    CHECK_EQ(whole_from, 0);
     CHECK_EQ(drop(&f, edge, 1, &gone), 0);
     CHECK_EQ(gone.jobs, 1);
     CHECK_EQ(gone.leases, 1);
     CHECK_EQ(gone.usages, 1);
     CHECK_EQ(gone.lease_ids.at[0], first);
+    CHECK_EQ(bh_store_history_whole_from(f.s, &whole_from, &f.err), 0);
+    CHECK_EQ(whole_from, edge);
     bh_vec_fini(&gone.lease_ids);
     CHECK_EQ(fix_broken(f.s), 0);
     CHECK_EQ(drop(&f, UINT64_C(1) << 60, 100, &gone), 0);
     CHECK_EQ(gone.jobs, 2);
     CHECK_EQ(gone.lease_ids.n, 2);
     bh_vec_fini(&gone.lease_ids);
+    CHECK_EQ(drop(&f, edge, 100, &gone), 0); /* an earlier time makes nothing whole again */
+    CHECK_EQ(bh_store_history_whole_from(f.s, &whole_from, &f.err), 0);
+    CHECK_EQ(whole_from, UINT64_C(1) << 60);
     CHECK_EQ(number(f.s, "SELECT count(*) FROM jobs"), 1); /* it runs */
     CHECK_EQ(number(f.s, "SELECT count(*) FROM usage"), 1);
     CHECK_EQ(number(f.s, "SELECT count(*) FROM scrubs"), 0);

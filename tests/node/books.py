@@ -89,6 +89,7 @@ def test_what_is_long_over():
         runs = n.submit('chat', 'sleep', '600')
         n.active(runs)
         time.sleep(1.5)
+        same(n.get('/v1/usage?from_ms=1').json['complete_from_ms'], None)
         r = n.post('/v1/policy/apply', {'text': policy() + 'audit: {history: 1s}\n'})
         assert r.ok, repr(r)
         n.kill(signal.SIGTERM)
@@ -97,6 +98,11 @@ def test_what_is_long_over():
         until(lambda: n.get(f'/v1/jobs/{old}').status == 404, 60, n.log)
         (record,) = n.audit(event='history.prune')
         same((record['before'], record['who']), ('1 jobs, 1 leases and 1 intervals of usage', 'service:bulkheadd'))
+        # A bill of that time lacks something, and says so.
+        usage = n.get('/v1/usage?from_ms=1').json
+        assert usage['to_ms'] - 600_000 < usage['complete_from_ms'] < usage['to_ms'] - 500, usage
+        text = subprocess.run([BIN, 'usage'], capture_output=True, text=True, check=True, timeout=60, env=n.env).stdout
+        has(text, 'not whole: of jobs that were over before')
         same((n.get(f'/v1/leases/{lease}').status, os.path.exists(f'state/leases/{lease[1:]}')), (404, False))
         n.active(runs)
         n.post(f'/v1/jobs/{runs}/cancel')
