@@ -352,6 +352,44 @@ def test_counters_outlive_what_is_dropped():
             same({k: after[k] for k in kept}, kept)
 
 
+CUT = """\
+bulkhead: 1
+tenants:
+  - {name: train, class: training, costCenter: cc-2, quota: {model: hard, gpus: 2}, network: {policy: default-deny, rdma: none}, storage: {quota: 1TiB}}
+pools:
+  - {name: cut, match: {gpus: [0, 1]}, mechanism: mig, tier: process, tenants: [train], profiles: [1g.10gb, 3g.40gb]}
+roles:
+  - {subject: "user:root", role: operator}
+"""
+
+
+def test_what_cut_cards_have_left():
+    """Compute beside memory that is all given away is nobody's: not idle, and no fragment of anything. Nor is a crumb of compute."""
+    with lab.node('mig', CUT) as n:
+        def left():
+            found = scrape(n)
+            return {'idle': value(found, 'bulkhead_node_idle_gpus'), 'fragmented': value(found, 'bulkhead_node_fragmented_gpus'),
+                    **{why: value(found, 'bulkhead_node_stranded_gpus', why=why) for why in ('memory', 'compute', 'cordoned', 'failed')}}
+        none = {'fragmented': 0, 'memory': 0, 'compute': 0, 'cordoned': 0, 'failed': 0}
+        same(left(), {**none, 'idle': 4})
+        halves = [n.submit('train', 'sleep', '600', pool='cut', profile='3g.40gb') for _ in range(4)]
+        for j in halves:
+            n.active(j)
+        late = n.submit('train', 'sleep', '600', pool='cut', profile='1g.10gb')
+        until(lambda: total(scrape(n), 'bulkhead_tenant_waiting_jobs', tenant='train') == 1, 60)
+        same(left(), {**none, 'idle': 2, 'memory': 0.288})
+        # A half goes: the one that waits has its place, and the rest of that card can be given away.
+        n.post(f'/v1/jobs/{halves[0]}/cancel')
+        n.active(late)
+        until(lambda: left()['memory'] == 0.144, 60, left)
+        now = left()
+        same(now, {**none, 'idle': now['idle'], 'fragmented': round(now['idle'] - 2, 3), 'memory': 0.144})
+        assert 2.3 < now['idle'] < 2.6, now
+        for j in [*halves[1:], late]:
+            n.post(f'/v1/jobs/{j}/cancel')
+        n.quiet()
+
+
 def starve(n, p):
     """Borrowers that are slow to go while somebody waits for what is his."""
     deaf = ('sh', '-c', 'trap "" TERM; while :; do sleep 1; done')
