@@ -7,6 +7,8 @@
  */
 #include "base/str.h"
 #include "base/units.h"
+#include "core/ledger/strand.h"
+#include "core/sched/request.h"
 #include "node/life.h"
 #include "node/meter.h"
 
@@ -32,7 +34,7 @@ struct card {
     const struct bh_gpu_device *now; /* as it was last seen; NULL: it was not, and nothing is known of it */
     const struct bh_store_card *row; /* NULL: not in the books */
     const char *index;
-    uint64_t used_milli, quarantined_milli, quarantined;
+    uint64_t used_milli, used_mib, quarantined_milli, quarantined;
     const char *tenant, *lease; /* that have all of what is in use; NULL: nobody, or several */
     bool shared;
 };
@@ -43,7 +45,7 @@ struct cards {
     struct bh_arena arena;
     bh_store_cards rows;
     BH_VEC(struct card) at;
-    uint64_t alive, idle, fragmented, cordoned, failed, quarantined; /* thousandths */
+    uint64_t alive, idle, fragmented, cordoned, failed, quarantined, no_memory, no_compute; /* thousandths */
 };
 
 static struct card *card_of(struct cards *c, const char *uuid)
@@ -96,6 +98,7 @@ static void count_slice(struct cards *c, struct card *card, const bh_store_slice
     if (s->state == BH_SLICE_FREE)
         return;
     card->used_milli += milli;
+    card->used_mib += s->mib;
     if (s->state == BH_SLICE_QUARANTINED) {
         card->quarantined++;
         card->quarantined_milli += milli;
@@ -196,16 +199,44 @@ static bool is_out_of_domain(const struct card *card)
     return card->now && card->placed->domain && !bh_str_eq(card->placed->domain, card->now->domain);
 }
 
+static bool is_failed(const struct card *card)
+{
+    return !card->now || (card->row && card->row->health != BH_CARD_OK);
+}
+
+static bool is_cordoned(const struct card *card)
+{
+    return card->row && card->row->cordoned_ms;
+}
+
+/* Where what is not in use counts. Beside memory that is all in use nobody can be given compute, and a crumb of it is nobody's either:
+ * two of 3g leave a seventh of a card and no memory, seven of 1g a few thousandths. As bh_strand has it. */
+static uint64_t *home_of_idle(struct cards *c, const struct card *card, uint64_t idle)
+{
+    const uint64_t mib = card->placed->total_bytes.why ? 0 : card->placed->total_bytes.v / BH_MIB;
+    const uint64_t left = mib > card->used_mib ? mib - card->used_mib : 0;
+    if (is_failed(card))
+        return &c->failed;
+    if (is_cordoned(card))
+        return &c->cordoned;
+    if (card->used_milli && mib && left * BH_STRAND_PART < mib)
+        return &c->no_memory;
+    if (card->used_milli && idle * BH_STRAND_PART < BH_GPU_MILLI)
+        return &c->no_compute;
+    return &c->idle;
+}
+
 static void put_card(struct cards *c, const struct card *card)
 {
-    const struct bh_store_card *row = card->row;
     const char *const *labels = BH_LABELS(card->index, card->placed->uuid);
-    const bool cordoned = row && row->cordoned_ms, failed = !card->now || (row && row->health != BH_CARD_OK);
-    const uint64_t used = card->used_milli < 1000 ? card->used_milli : 1000, idle = 1000 - used;
-    bh_metrics_add(c->out, BH_METRIC_G_GRANTED, NULL, (int64_t)(used - card->quarantined_milli), labels);
-    bh_metrics_add(c->out, BH_METRIC_G_CORDONED, NULL, cordoned, labels);
+    const uint64_t used = card->used_milli < BH_GPU_MILLI ? card->used_milli : BH_GPU_MILLI,
+                   idle = BH_GPU_MILLI - used;
+    uint64_t *home = home_of_idle(c, card, idle);
+    bh_metrics_add(c->out, BH_METRIC_G_GRANTED, NULL,
+                   (int64_t)(used > card->quarantined_milli ? used - card->quarantined_milli : 0), labels);
+    bh_metrics_add(c->out, BH_METRIC_G_CORDONED, NULL, is_cordoned(card), labels);
     bh_metrics_add(c->out, BH_METRIC_G_QUARANTINED, NULL, (int64_t)card->quarantined, labels);
-    bh_metrics_add(c->out, BH_METRIC_G_FAILED, NULL, failed, labels);
+    bh_metrics_add(c->out, BH_METRIC_G_FAILED, NULL, is_failed(card), labels);
     if (card->now && card->placed->domain)
         bh_metrics_add(c->out, BH_METRIC_G_FABRIC, NULL, is_out_of_domain(card),
                        BH_LABELS(card->index, card->placed->uuid, card->placed->domain,
@@ -215,14 +246,9 @@ static void put_card(struct cards *c, const struct card *card)
         put_instances(c, card);
     }
     c->quarantined += card->quarantined_milli;
-    if (failed)
-        c->failed += idle;
-    else if (cordoned)
-        c->cordoned += idle;
-    else
-        c->idle += idle;
-    c->fragmented += !failed && !cordoned && used ? idle : 0;
-    c->alive += card->now ? 1000 : 0;
+    *home += idle;
+    c->fragmented += home == &c->idle && used ? idle : 0;
+    c->alive += card->now ? BH_GPU_MILLI : 0;
 }
 
 static void put_sums(struct cards *c)
@@ -230,7 +256,11 @@ static void put_sums(struct cards *c)
     const struct {
         const char *why;
         uint64_t milli;
-    } stranded[] = {{"cordoned", c->cordoned}, {"failed", c->failed}, {"quarantined", c->quarantined}};
+    } stranded[] = {{"cordoned", c->cordoned},
+                    {"failed", c->failed},
+                    {"quarantined", c->quarantined},
+                    {"memory", c->no_memory},
+                    {"compute", c->no_compute}};
     bh_metrics_add(c->out, BH_METRIC_GPUS_ALL, NULL, (int64_t)c->alive, BH_NO_LABELS);
     bh_metrics_add(c->out, BH_METRIC_GPUS_IDLE, NULL, (int64_t)c->idle, BH_NO_LABELS);
     bh_metrics_add(c->out, BH_METRIC_GPUS_FRAGMENTED, NULL, (int64_t)c->fragmented, BH_NO_LABELS);
