@@ -108,6 +108,22 @@ def call(path, method, where, body=None, uid=0, headers=None, timeout=60):
         s.close()
 
 
+class Books:
+    """One moment of a node's books: the daemon goes on writing, and what is read here is all of one time."""
+
+    def __init__(self, node):
+        self.born = node.born
+        self.db = sqlite3.connect(f'file:{node.state}/bulkhead.db?mode=ro', uri=True, timeout=30, isolation_level=None)
+        self.db.row_factory = sqlite3.Row
+        self.db.execute('BEGIN')
+
+    def rows(self, sql, *args):
+        return [dict(r) for r in self.db.execute(sql, args)]
+
+    def close(self):
+        self.db.close()
+
+
 class Node:
     """Simulated silicon and, most of the time, a daemon on it; all below the current folder."""
 
@@ -297,20 +313,17 @@ class Node:
     # ---- the books ----
 
     def rows(self, sql, *args):
-        db = sqlite3.connect(f'file:{self.state}/bulkhead.db?mode=ro', uri=True, timeout=30)
-        db.row_factory = sqlite3.Row
-        try:
-            return [dict(r) for r in db.execute(sql, args)]
-        finally:
-            db.close()
+        with contextlib.closing(Books(self)) as books:
+            return books.rows(sql, *args)
 
     def sound(self):
         """What must hold at any time, looked at from outside."""
         done = subprocess.run([CHECK, f'{self.state}/bulkhead.db'], capture_output=True, text=True, check=False,
                               timeout=120, env=environment())
         same((done.returncode, done.stdout, done.stderr), (0, '', ''), 'the books')
-        check_slices(self)
-        check_usage(self)
+        with contextlib.closing(Books(self)) as books:
+            check_slices(books)
+            check_usage(books)
 
     def verified(self):
         """The audit log, as somebody reads it who has the file alone."""
@@ -392,8 +405,9 @@ def check_slices(n):
 
 def check_usage(n):
     """While a lease was charged it was charged for each of its slices, without a gap, never twice, and never for more than passed."""
+    sums = n.rows('SELECT lease, grant_id, sum(to_ms - from_ms) AS ms FROM usage WHERE to_ms IS NOT NULL GROUP BY grant_id')
     passed = (time.monotonic() - n.born) * 1000
-    for u in n.rows('SELECT lease, grant_id, sum(to_ms - from_ms) AS ms FROM usage WHERE to_ms IS NOT NULL GROUP BY grant_id'):
+    for u in sums:
         assert u['ms'] <= passed, f'L{u["lease"]} is charged for {u["ms"]} ms, and {passed:.0f} ms have passed in all'
     for lease in n.rows("SELECT id FROM leases WHERE id IN (SELECT lease FROM grants)"):
         steps = n.rows('SELECT new, at_ms FROM lease_history WHERE lease = ? ORDER BY id', lease['id'])
