@@ -17,7 +17,8 @@ static uint8_t remote_of(int status, unsigned type)
                                         : BH_LINK_OTHER;
 }
 
-void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d)
+void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, bool far, struct bh_arena *a,
+                        struct bh_gpu_device *d)
 {
     int first = NVML_OK;
     for (unsigned i = 0; i < NVML_LINKS_MAX; i++) {
@@ -32,7 +33,9 @@ void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_aren
         struct bh_gpu_link *l = bh_vec_push(&d->up);
         struct nvml_pci_info pci;
         struct bh_nvml_room room;
-        *l = (struct bh_gpu_link){.link = i};
+        *l = (struct bh_gpu_link){.link = i, .remote = BH_LINK_OTHER};
+        if (!far)
+            continue;
         status = BH_NVML_CALL(n, link_type, h, i, &type);
         l->remote = remote_of(status, type);
         status = BH_NVML_FILL(n, link_pci, &room, &pci, sizeof(pci), h, i);
