@@ -149,5 +149,6 @@ static int take_machine(void *self, struct bh_gpu_snapshot *s, struct bh_err *er
 }
 
 const struct bh_gpu_backend bh_gpu_machine = {open_machine, take_machine, close_machine, BH_GPU_ALL},
+                            bh_gpu_machine_fleet = {open_machine, take_machine, close_machine, BH_GPU_FLEET},
                             bh_gpu_machine_state = {open_machine, take_machine, close_machine, BH_GPU_STATE},
                             bh_gpu_machine_users = {open_machine, take_machine, close_machine, BH_GPU_USERS};

@@ -114,6 +114,7 @@ struct bh_gpu_device {
 /* How much is asked. What is not asked is unknown, and says so. */
 enum bh_gpu_depth {
     BH_GPU_ALL,
+    BH_GPU_FLEET, /* not how each pair of cards reaches the other, but in which domains they are */
     BH_GPU_STATE, /* not how the cards reach each other: where links lead, paths, domains */
     BH_GPU_USERS  /* which cards there are, and who is on them */
 };
@@ -148,8 +149,8 @@ extern const struct bh_gpu_backend bh_gpu_nvml; /* libnvidia-ml.so.1, or the lib
 extern const struct bh_gpu_backend bh_gpu_amd;  /* amdgpu's files below /sys */
 /* All of the above; where there is none, NVIDIA's sentence. */
 extern const struct bh_gpu_backend bh_gpu_machine;
-/* The same, for whoever looks again and again: the questions about pairs of cards alone are thousands where there are many. */
-extern const struct bh_gpu_backend bh_gpu_machine_state, bh_gpu_machine_users;
+/* The same, for whoever need not know all of it: the questions about pairs of cards alone are thousands where there are many. */
+extern const struct bh_gpu_backend bh_gpu_machine_fleet, bh_gpu_machine_state, bh_gpu_machine_users;
 
 /*
  * Open, read once, close, in a process of its own: a driver that hangs or a library that crashes costs this

@@ -108,5 +108,7 @@ void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_
                             struct bh_gpu_device *d);
 /* Between all pairs; then who is in which NVLink domain. handles: one for each device, NULL where it is dead. */
 void bh_nvml_read_paths(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s);
+/* The domains alone: of two that are known to be in one nothing is asked. */
+void bh_nvml_read_domains(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s);
 
 #endif

@@ -265,7 +265,7 @@ static void read_state(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_s
     bh_nvml_read_device(n, h, s, d);
     bh_nvml_read_memory(n, h, &s->arena, d);
     bh_nvml_read_mig(n, h, s, d);
-    bh_nvml_read_links(n, h, s->depth == BH_GPU_ALL, &s->arena, d);
+    bh_nvml_read_links(n, h, s->depth <= BH_GPU_FLEET, &s->arena, d);
     bh_nvml_read_processes(n, h, &s->arena, d);
     d->isolation = (struct bh_reading){0, "NVIDIA's driver has no such setting"};
     d->trouble = n->heard->lost ? NULL : bh_gpu_trouble(&s->arena, d);
@@ -339,6 +339,8 @@ static int take_gpus(const struct bh_nvml *n, struct bh_gpu_snapshot *s, struct 
     bh_gpu_asking_of(BH_NO_ID);
     if (s->depth == BH_GPU_ALL)
         bh_nvml_read_paths(n, handles, s);
+    else if (s->depth == BH_GPU_FLEET)
+        bh_nvml_read_domains(n, handles, s);
     return bh_nvml_fits(n, err);
 }
 

@@ -140,10 +140,13 @@ static void looked_who(struct bh_daemon *d)
 {
     struct bh_gpu_snapshot seen;
     struct bh_err err;
-    const int rc = bh_silicon_looked_who(&d->silicon, &seen, &d->look_deep, &err);
-    say_look(d, rc, &err);
-    if (rc < 0)
+    bool odd = true;
+    const int rc = bh_silicon_looked_who(&d->silicon, &seen, &odd, &err);
+    d->look_deep = d->look_deep || odd;
+    if (rc < 0) {
+        say_look(d, rc, &err); /* until the next one at all of it */
         return;
+    }
     bh_watch_looked(d, &seen);
     bh_gpu_snapshot_fini(&seen);
     bh_checks_stale(d);

@@ -28,7 +28,7 @@ static void forget(struct bh_silicon *s)
 int bh_silicon_read(struct bh_silicon *s, const char *node, struct bh_err *err)
 {
     struct bh_gpu_snapshot now;
-    const int rc = bh_gpu_read(&bh_gpu_machine, &now, err);
+    const int rc = bh_gpu_read(&bh_gpu_machine_fleet, &now, err);
     if (rc < 0)
         return rc;
     forget(s);

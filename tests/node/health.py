@@ -58,9 +58,15 @@ def kernel_says(n, index, number, pid):
 
 
 def pid_in(n, lease):
-    """A process of the lease's."""
-    folders = [f for f in n.cgroups() if f.endswith(f'/{lease}')]
-    return next(int(p) for f in folders for p in pathlib.Path(f, 'cgroup.procs').read_text().split())
+    """A process of the lease's, once there is one: a lease is active a moment before its work is."""
+    found = []
+
+    def look():
+        folders = [f for f in n.cgroups() if f.endswith(f'/{lease}')]
+        found[:] = [int(p) for f in folders for p in pathlib.Path(f, 'cgroup.procs').read_text().split()]
+        return found
+    until(look, 60, n.log)
+    return found[0]
 
 
 def test_a_tenants_own_fault_ends_its_lease_alone():
