@@ -112,6 +112,28 @@ TEST(the_daemons_words)
     stop();
 }
 
+#define LATER(s) "HTTP/1.1 429 x\r\nRetry-After: " #s "\r\nContent-Length: 0\r\n\r\n"
+
+TEST(a_short_while_is_waited_a_long_one_is_told)
+{
+    static const char *const answers[] = {LATER(1),        HEAD(2) "ok", LATER(3600),
+                                          LATER(tomorrow), HEAD(2) "ok", NULL};
+    struct bh_client_reply r;
+    struct bh_client c;
+    CHECK(start(answers));
+    CHECK_EQ(bh_client_init_at(&c, path, NULL), 0);
+    bh_client_reply_init(&r);
+    CHECK_EQ(bh_client_post(&c, "/", "{}", &r, NULL), 0);
+    CHECK_STR(bh_buf_text(&r.body), "ok");
+    CHECK(bh_client_get(&c, "/", &r, NULL) < 0);
+    CHECK_EQ(r.status, 429);
+    CHECK(bh_client_get(&c, "/", &r, NULL) < 0);
+    CHECK_EQ(bh_client_get(&c, "/", &r, NULL), 0);
+    bh_client_reply_fini(&r);
+    bh_client_fini(&c);
+    stop();
+}
+
 TEST(a_connection_that_went_away)
 {
     /* asked again where that does nothing twice; else told */
