@@ -104,7 +104,7 @@ struct bh_life {
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
     uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
-    char held[200];    /* ... the last time, and why */
+    char held[240];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */

@@ -74,10 +74,16 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+/* Its words may have been cut short when they were kept. */
+static bool is_held_for(const struct bh_life *run, const char *words)
+{
+    return strncmp(run->held, words, sizeof(run->held) - 1) == 0;
+}
+
 /* As if the scheduler did not know it, for a while. */
 static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
 {
-    if (strcmp(run->held, words) != 0)
+    if (!is_held_for(run, words))
         bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
     run->held_ms = bh_daemon_now(d) + HOLD_MS;
     (void)snprintf(run->held, sizeof(run->held), "%s", words);
@@ -338,7 +344,7 @@ static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const c
                                      .object_id = id,
                                      .after = "set aside",
                                      .reason = words};
-    const bool is_new = !run || strcmp(run->held, words) != 0;
+    const bool is_new = !run || !is_held_for(run, words);
     const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
     if (rc < 0)
         return rc;
