@@ -79,25 +79,9 @@ TEST(what_must_be_there)
     bh_scratch_remove(at);
 }
 
-TEST(disks)
+TEST(who_counts_swap)
 {
-    uint32_t major_ = 0, minor_ = 0;
-    struct stat st;
-    char path[64];
-    CHECK(bh_scratch_make(at) && stat(at, &st) == 0 && setenv("BULKHEAD_SYSROOT", at, 1) == 0);
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_NOT_FOUND);
-    (void)snprintf(path, sizeof(path), "sys/dev/block/%u:%u/x", major(st.st_dev), minor(st.st_dev));
-    CHECK(bh_scratch_put(at, path, ""));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_OK);
-    CHECK(major_ == major(st.st_dev) && minor_ == minor(st.st_dev));
-    /* a partition's disk */
-    (void)snprintf(path, sizeof(path), "sys/dev/block/%u:%u/partition", major(st.st_dev), minor(st.st_dev));
-    CHECK(bh_scratch_put(at, path, "1\n") && bh_scratch_put(at, "sys/dev/block/dev", "259:3\n"));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_OK);
-    CHECK(major_ == 259 && minor_ == 3);
-    CHECK(bh_scratch_put(at, "sys/dev/block/dev", "259\n"));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_SYSTEM);
-    CHECK_EQ(bh_bundle_disk_of("/no-such-file", &major_, &minor_, &err), BH_NOT_FOUND);
+    CHECK(bh_scratch_make(at) && setenv("BULKHEAD_SYSROOT", at, 1) == 0);
     CHECK(!bh_host_counts_swap());
     CHECK(bh_scratch_put(at, "sys/fs/cgroup/cgroup.controllers", "memory\n"));
     CHECK(bh_host_counts_swap());

@@ -391,9 +391,10 @@ static void make_version_2(const char *controllers)
         abort();
     file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     file("/sys/fs/cgroup/cgroup.controllers", controllers);
-    static const char *const files[] = {"memory.max",    "memory.swap.max", "pids.max",      "cpu.max",
-                                        "cpuset.cpus",   "cpuset.mems",     "cgroup.procs",  "cgroup.kill",
-                                        "cgroup.freeze", "memory.peak",     "memory.events", "cpu.stat"};
+    static const char *const files[] = {"memory.max",  "memory.swap.max", "pids.max",    "cpu.max",
+                                        "io.max",      "cpuset.cpus",     "cpuset.mems", "cgroup.procs",
+                                        "cgroup.kill", "cgroup.freeze",   "memory.peak", "memory.events",
+                                        "cpu.stat"};
     for (size_t i = 0; i < BH_COUNT_OF(files); i++) {
         char path[128];
         (void)snprintf(path, sizeof(path), "/sys/fs/cgroup/bulkhead/L1/%s", files[i]);
@@ -428,9 +429,16 @@ TEST(files_of_version_2)
     CHECK_EQ(c.n, 1);
     CHECK(c.at[0].unified);
     CHECK_EQ(bh_cgroup_make(&c, name, &err), BH_OK);
-    const struct bh_keeper_limits limits = {
-        .memory_bytes = 1 << 30, .pids = 7, .cpu_milli = 2500, .cpus = "0-3", .nodes = "0"};
+    const struct bh_keeper_limits limits = {.memory_bytes = 1 << 30,
+                                            .pids = 7,
+                                            .cpu_milli = 2500,
+                                            .cpus = "0-3",
+                                            .nodes = "0",
+                                            .disk_bytes_per_s = 5 << 20};
+    file("/sys/block/vda/dev", "254:0\n");
+    file("/sys/block/vda/device/x", "");
     CHECK_EQ(bh_cgroup_limit(&c, name, &limits, &err), BH_OK);
+    CHECK(says(&c, BH_CGROUP_IO, "io.max", "254:0 rbps=5242880 wbps=5242880"));
     CHECK(says(&c, BH_CGROUP_MEMORY, "memory.max", "1073741824"));
     CHECK(says(&c, BH_CGROUP_MEMORY, "memory.swap.max", "0"));
     CHECK(says(&c, BH_CGROUP_PIDS, "pids.max", "7"));
@@ -455,10 +463,11 @@ TEST(what_cannot_be_held_is_refused)
 {
     struct bh_cgroups c;
     struct bh_err err;
-    make_version_2("cpu io\n");
+    make_version_2("cpu\n");
     CHECK_EQ(bh_cgroups_open(root, &c, &err), BH_OK);
     CHECK_EQ(bh_cgroup_limit(&c, name, &(struct bh_keeper_limits){.memory_bytes = 1}, &err), BH_REFUSED);
     CHECK_EQ(bh_cgroup_limit(&c, name, &(struct bh_keeper_limits){.pids = 1}, &err), BH_REFUSED);
+    CHECK_EQ(bh_cgroup_limit(&c, name, &(struct bh_keeper_limits){.disk_bytes_per_s = 1}, &err), BH_REFUSED);
     CHECK_EQ(bh_cgroup_limit(&c, name, &(struct bh_keeper_limits){.cpus = "0"}, &err), BH_REFUSED);
     CHECK_EQ(bh_cgroup_limit(&c, "bulkhead/L2", &(struct bh_keeper_limits){.cpu_milli = 10}, &err),
              BH_REFUSED);

@@ -160,9 +160,44 @@ static uint64_t memory_for(uint64_t parts, size_t n_gpus)
     return bytes > least ? bytes : least;
 }
 
-static int add_limits(const struct bh_daemon *d, const bh_store_grants *grants, struct bh_arena *arena,
-                      struct bh_bundle_limits *ret, struct bh_err *err)
+/* The same part of the processors' time; one of them at least. */
+static uint32_t cpu_for(uint64_t parts, size_t n_gpus)
 {
+    const long all = sysconf(_SC_NPROCESSORS_ONLN);
+    if (all <= 0 || !n_gpus)
+        return 0;
+    const uint64_t milli = (uint64_t)all * parts / n_gpus;
+    return milli > 1000 ? (uint32_t)milli : 1000;
+}
+
+static const struct bh_tenant *tenant_of(const struct bh_daemon *d, const char *name)
+{
+    const struct bh_policy *p = d->book.policy;
+    for (size_t i = 0; p && i < p->tenants.n; i++)
+        if (bh_str_eq(p->tenants.at[i].name, name))
+            return &p->tenants.at[i];
+    return NULL;
+}
+
+/* What a whole GPU of this tenant's comes with, for a lease that has so many thousandths. */
+static struct bh_bandwidth bandwidth_for(const struct bh_daemon *d, const char *tenant, uint64_t parts)
+{
+    const struct bh_tenant *t = tenant_of(d, tenant);
+    const struct bh_bandwidth whole = t ? bh_tenant_bandwidth(t) : (struct bh_bandwidth){0};
+    return (struct bh_bandwidth){.network = whole.network / 1000 * parts, .disk = whole.disk / 1000 * parts};
+}
+
+/* What a lease takes of the machine besides its GPUs. */
+struct portion {
+    struct bh_bundle_limits limits; /* without the list of disks */
+    uint64_t net_bits_per_s;
+};
+
+static int portion_of(const struct bh_daemon *d, const struct bh_tier_parts *lease, struct bh_arena *arena,
+                      struct portion *ret, struct bh_err *err)
+{
+    const bh_store_grants *grants = lease->grants;
+    const size_t n_gpus = d->silicon.snapshot.devices.n;
     struct bh_near near = {.all_known = true};
     uint64_t parts = 0;
     for (size_t i = 0; i < grants->n; i++) {
@@ -173,10 +208,14 @@ static int add_limits(const struct bh_daemon *d, const bh_store_grants *grants, 
         bh_near_add(&near, gpu);
         parts += part_of(&grants->at[i], gpu);
     }
-    *ret = (struct bh_bundle_limits){.memory_bytes = memory_for(parts, d->silicon.snapshot.devices.n),
-                                     .pids = PIDS,
-                                     .cpus = bh_near_cpus(arena, &near),
-                                     .mems = bh_near_nodes(arena, &near)};
+    const struct bh_bandwidth speed = bandwidth_for(d, lease->job->tenant, parts);
+    *ret = (struct portion){.limits = {.memory_bytes = memory_for(parts, n_gpus),
+                                       .pids = PIDS,
+                                       .cpu_milli = cpu_for(parts, n_gpus),
+                                       .cpus = bh_near_cpus(arena, &near),
+                                       .mems = bh_near_nodes(arena, &near),
+                                       .disk_bytes_per_s = speed.disk},
+                            .net_bits_per_s = speed.network * 8};
     return BH_OK;
 }
 
@@ -188,17 +227,19 @@ static bool can_limit(const struct bh_daemon *d, enum bh_cgroup_controller what)
     return false;
 }
 
-int bh_tier_process_limits(const struct bh_daemon *d, const bh_store_grants *grants, struct bh_arena *arena,
-                           struct bh_keeper_limits *ret, struct bh_err *err)
+int bh_tier_process_limits(const struct bh_daemon *d, const struct bh_tier_parts *parts,
+                           struct bh_arena *arena, struct bh_keeper_limits *ret, struct bh_err *err)
 {
-    struct bh_bundle_limits limits;
-    const int rc = add_limits(d, grants, arena, &limits, err);
+    struct portion mine;
+    const int rc = portion_of(d, parts, arena, &mine, err);
     if (rc < 0)
         return rc;
     if (can_limit(d, BH_CGROUP_MEMORY))
-        ret->memory_bytes = limits.memory_bytes;
+        ret->memory_bytes = mine.limits.memory_bytes;
     if (can_limit(d, BH_CGROUP_PIDS))
-        ret->pids = limits.pids;
+        ret->pids = mine.limits.pids;
+    ret->disk_bytes_per_s =
+        mine.limits.disk_bytes_per_s; /* the policy asked for it: held, or the lease does not start */
     return BH_OK;
 }
 
@@ -280,14 +321,9 @@ static bool forwards(void)
 /* A tenant that asked for default-deny, or for nothing, has no network at all. */
 static bool may_have_net(const struct bh_daemon *d, const char *tenant, uint64_t lease, struct bh_net *ret)
 {
-    const struct bh_policy *p = d->book.policy;
-    for (size_t i = 0; p && i < p->tenants.n; i++)
-        if (bh_str_eq(p->tenants.at[i].name, tenant)) {
-            *ret = (struct bh_net){
-                .lease = lease, .tenant = tenant, .may_peer = true, .may_go_outside = forwards()};
-            return p->tenants.at[i].network.policy == BH_NET_OPEN;
-        }
-    return false;
+    const struct bh_tenant *t = tenant_of(d, tenant);
+    *ret = (struct bh_net){.lease = lease, .tenant = tenant, .may_peer = true, .may_go_outside = forwards()};
+    return t && t->network.policy == BH_NET_OPEN;
 }
 
 static size_t count(const char *const *words)
@@ -314,6 +350,7 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
     const char *rootfs = *job->image ? job->image : NULL;
     struct bh_gear gear = {0};
     struct bh_net net = {0};
+    struct portion mine = {0};
     if (!d->tier.runtime)
         return bh_fail(err, BH_REFUSED, "no container can be run on this machine: %s", d->tier.why_not);
     spec->tier = BH_KEEPER_CONTAINER;
@@ -337,11 +374,16 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
                           .hook = d->tier.hook};
     int rc = first_id(d, arena, job->tenant, &b.first_id, err);
     if (rc == BH_OK)
-        rc = add_limits(d, parts->grants, arena, &b.limits, err);
+        rc = portion_of(d, parts, arena, &mine, err);
+    b.limits = mine.limits;
+    net.bits_per_s = mine.net_bits_per_s;
+    if (rc == BH_OK && b.limits.disk_bytes_per_s)
+        rc = bh_disks_list("", &b.limits.disks, err);
     if (rc == BH_OK)
         rc = fill_gear(d, parts, &gear, err);
     if (rc == BH_OK)
         rc = bh_bundle_make(&b, spec->bundle, err);
+    bh_vec_fini(&b.limits.disks);
     bh_gear_fini(&gear);
     return rc;
 }
@@ -357,7 +399,7 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
                      struct bh_arena *arena, struct bh_keeper_spec *spec, struct bh_err *err)
 {
     struct bh_gear gear = {0};
-    struct bh_bundle_limits limits;
+    struct portion mine;
     if (!*d->tier.hook || !d->has_cgroups)
         return bh_fail(err, BH_REFUSED, "no container can be held on this machine: %s",
                        d->has_cgroups ? d->tier.why_not : "it has no cgroups");
@@ -372,7 +414,7 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
                                .listener = spec->listener,
                                .cgroup = spec->cgroup,
                                .profile_flags = spec->view || spec->share.weight ? BH_FILTER_CONTROLS : 0};
-    int rc = add_limits(d, parts->grants, arena, &limits, err);
+    int rc = portion_of(d, parts, arena, &mine, err);
     if (rc == BH_OK)
         rc = fill_gear(d, parts, &gear, err);
     if (rc == BH_OK)
@@ -380,10 +422,12 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
     bh_gear_fini(&gear);
     if (rc < 0)
         return rc;
-    spec->limits.memory_bytes = limits.memory_bytes;
-    spec->limits.pids = limits.pids;
-    spec->limits.cpus = limits.cpus;
-    spec->limits.nodes = limits.mems;
+    spec->limits.memory_bytes = mine.limits.memory_bytes;
+    spec->limits.pids = mine.limits.pids;
+    spec->limits.cpu_milli = mine.limits.cpu_milli;
+    spec->limits.cpus = mine.limits.cpus;
+    spec->limits.nodes = mine.limits.mems;
+    spec->limits.disk_bytes_per_s = mine.limits.disk_bytes_per_s;
     return BH_OK;
 }
 

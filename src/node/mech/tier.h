@@ -51,8 +51,9 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
                      struct bh_arena *arena, struct bh_keeper_spec *spec, struct bh_err *err) BH_MUST_USE;
 /* Tier process: the same bounds on processes and memory, where this machine's cgroups can hold them. A fork or a malloc without end
  * ends in its lease, and not with the machine. */
-int bh_tier_process_limits(const struct bh_daemon *d, const bh_store_grants *grants, struct bh_arena *arena,
-                           struct bh_keeper_limits *ret, struct bh_err *err) BH_MUST_USE;
+int bh_tier_process_limits(const struct bh_daemon *d, const struct bh_tier_parts *parts,
+                           struct bh_arena *arena, struct bh_keeper_limits *ret,
+                           struct bh_err *err) BH_MUST_USE;
 
 /* What is to be cleaned up after a lease; of one that was no container it is nothing. */
 struct bh_tier_rest {

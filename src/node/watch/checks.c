@@ -90,6 +90,22 @@ static void check_policy(struct bh_daemon *d)
         add(d, "policy", ok, NULL, "version %llu is in force", (unsigned long long)d->book.version);
 }
 
+/* A process has the machine's network: what the policy says of its speed there is held by nobody, and is said. */
+static void check_bandwidth(struct bh_daemon *d)
+{
+    const struct bh_policy *p = d->book.policy;
+    for (size_t i = 0; p && i < p->pools.n; i++) {
+        const struct bh_pool *pool = &p->pools.at[i];
+        for (size_t k = 0; pool->tier == BH_TIER_PROCESS && k < pool->tenants.n; k++) {
+            const struct bh_tenant *t = &p->tenants.at[pool->tenants.at[k]];
+            if (bh_tenant_bandwidth(t).network)
+                add(d, "network", warn, "give the pool tier container, or the tenant another pool",
+                    "the network speed of %s is not held in pool %s, which is of tier process", t->name,
+                    pool->name);
+        }
+    }
+}
+
 /* ---- the machine ---- */
 
 static bool is_contained(const struct bh_pool *p)
@@ -296,9 +312,9 @@ static void check_strangers(struct bh_daemon *d)
 void bh_checks_fresh(struct bh_daemon *d)
 {
     static void (*const layers[])(struct bh_daemon *d) = {
-        check_store,       check_audit,   check_policy,    check_machine, check_programs,
-        check_certificate, check_workers, check_look,      check_vigil,   check_driver,
-        check_canary,      check_cards,   check_decisions, check_scrubs,  check_strangers};
+        check_store,       check_audit,     check_policy, check_bandwidth, check_machine, check_programs,
+        check_certificate, check_workers,   check_look,   check_vigil,     check_driver,  check_canary,
+        check_cards,       check_decisions, check_scrubs, check_strangers};
     const uint64_t now = bh_daemon_now(d);
     if (d->checks.made_ms && now < d->checks.made_ms + FRESH_MS)
         return;
