@@ -207,6 +207,16 @@ def test_policy_changes():
         wrong = n.post('/v1/policy/apply', {'text': without.replace('mechanism: whole', 'mechanism: magic')})
         assert 400 <= wrong.status < 500, repr(wrong)
         has(wrong.words, 'magic')
+        # Nor is what the rules refuse: an outsider on the kernel and the links of others, time slices for him, a driver that is not listed.
+        outsider = policy().replace('{name: train,', '{name: train, domain: outside, trust: external,')
+        for text, rules in ((outsider, {'BH-001', 'BH-041'}),
+                            (outsider.replace('mechanism: whole', 'mechanism: timeslice, replicas: 2'), {'BH-003'}),
+                            (policy().replace('{name: cards,', '{name: cards, drivers: ["535.183.01"],'), {'BH-051'})):
+            diff = n.post('/v1/policy/diff', {'text': text}).json
+            same(rules - {f.split(',')[0] for f in diff['findings']}, set(), diff)
+            wrong = n.post('/v1/policy/apply', {'text': text})
+            assert 400 <= wrong.status < 500, repr(wrong)
+            has(wrong.words, 'BH-0')
         same(n.get('/v1/policy').json['version'], 3)
         for j in jobs[:2]:
             n.post(f'/v1/jobs/{j}/cancel')
