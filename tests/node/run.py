@@ -60,6 +60,10 @@ def test_scene():
         same([s['to'] for s in lease['history']],
              ['admitted', 'preparing', 'active', 'draining', 'scrubbing', 'released'], 'the way of a lease')
         same([(s['verdict'], s['probed_bytes'] > s['total_bytes'] * 0.9) for s in lease['scrubs']], [('clean', True)])
+        # Given and taken back, each with its record.
+        first = lease['lease']['id']
+        same([[(r['tenant'], r['after']) for r in n.audit(event=f'alloc.{e}', object_id=first)][:1] for e in ('grant', 'release')],
+             [[('chat', lease['slices'][0]['gpu'])], [('chat', 'released')]])
         # Who is refused hears why, and the log has it.
         r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'pool': 'cards'})
         same(r.status, 422 if r.status == 422 else 403, repr(r))
