@@ -68,7 +68,7 @@ static uint64_t measure_folder(const char *leases_dir, uint64_t lease)
 }
 
 /*
- * All but what keeps a keeper that comes late from beginning (node/clear.c), unless none can come any more. Then the folder, if it
+ * All but what keeps a keeper that comes late from beginning (node/mech/clear.c), unless none can come any more. Then the folder, if it
  * is empty.
  */
 static void empty_folder(const char *leases_dir, uint64_t lease)
