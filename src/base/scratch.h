@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scratch.h - a folder for a test, and away with it. Test code only.
+ * scratch.h - a folder for a test, and away with it. For tests and benchmarks only.
  *
  * What is made here goes at the latest when the process that made it ends, so that a test which failed half way leaves
  * nothing either; a forked child that calls exit() takes nothing of its parent's along. A path that does not fit the
@@ -38,8 +38,8 @@ static inline int bh_scratch_drop_(const char *path, const struct stat *st, int 
     return 0;
 }
 
-/* Follows no link and enters nothing that is mounted there. */
-static inline bool bh_scratch_clear_(const char *path)
+/* With all that is in it; false: something stayed. Follows no link and enters nothing that is mounted there. */
+static inline bool bh_scratch_remove(const char *path)
 {
     (void)nftw(path, bh_scratch_drop_, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     return access(path, F_OK) < 0;
@@ -49,7 +49,7 @@ static inline void bh_scratch_end_(void)
 {
     for (const struct bh_scratch_made_ *m = bh_scratch_all_; m; m = m->next)
         if (m->by == getpid())
-            (void)bh_scratch_clear_(m->path);
+            (void)bh_scratch_remove(m->path);
 }
 
 /* An empty folder bh-<what>-... where temporary files go; its path in ret. */
@@ -78,18 +78,6 @@ static inline bool bh_scratch_make(char *ret, size_t size, const char *what)
 static inline bool bh_scratch_root(char *ret, size_t size, const char *what)
 {
     return bh_scratch_make(ret, size, what) && setenv("BULKHEAD_SYSROOT", ret, 1) == 0;
-}
-
-/* With all that is in it; false: something stayed. */
-static inline bool bh_scratch_remove(const char *path)
-{
-    for (struct bh_scratch_made_ **at = &bh_scratch_all_, *m; (m = *at); at = &m->next)
-        if (m->by == getpid() && strcmp(m->path, path) == 0) {
-            *at = m->next;
-            free(m);
-            break;
-        }
-    return bh_scratch_clear_(path);
 }
 
 /* The path of a thing in the folder; the folders on the way to it are made. */
