@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/mech.h"
 #include "node/rule.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 #include "conf/input.h"
-#include "node/canary.h"
-#include "node/clear.h"
+#include "node/mech/clear.h"
+#include "node/watch/canary.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "node/retain.h"
 
 #include "base/units.h"
-#include "node/clear.h"
 #include "node/decide.h"
+#include "node/mech/clear.h"
 #include "store/state_room.h"
 #include "wire/keeper.h"
 

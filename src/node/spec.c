@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "base/sysfile.h"
-#include "node/mech.h"
+#include "node/mech/mech.h"
 
 #include <errno.h>
 #include <pwd.h>
