@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "node/life.h"
 #include "node/mech/mech.h"
+#include "node/note.h"
 #include "node/rule.h"
 
 #include <stdio.h>
@@ -333,19 +334,13 @@ static int write_alone(struct bh_daemon *d, const struct bh_decision *dec, struc
 static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const char *why, struct bh_err *err)
 {
     struct bh_life *run = bh_life_of_job(d, dec->job);
-    char id[24], words[sizeof(run->held)];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)dec->job);
+    char words[sizeof(run->held)];
     (void)snprintf(words, sizeof(words), "set aside for a while, for %s could not be written down: %.120s",
                    is_start(dec) ? "its start" : "that it has to go", why);
-    const struct bh_audit_event e = {.event = BH_AUDIT_ALLOC_DENY,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run ? run->tenant : NULL,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .after = "set aside",
-                                     .reason = words};
     const bool is_new = !run || !is_held_for(run, words);
-    const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
+    const int rc = is_new ? bh_note_job(d, BH_AUDIT_ALLOC_DENY, dec->job, run ? run->tenant : NULL,
+                                        "set aside", words, err)
+                          : BH_OK;
     if (rc < 0)
         return rc;
     if (run)

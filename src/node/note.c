@@ -58,6 +58,21 @@ int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, 
     return bh_audit_append(d->audit, &e, err);
 }
 
+int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, const char *tenant,
+                const char *after, const char *why, struct bh_err *err)
+{
+    char id[24];
+    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)job);
+    const struct bh_audit_event e = {.event = event,
+                                     .sub = self,
+                                     .tenant = tenant,
+                                     .object_type = "job",
+                                     .object_id = id,
+                                     .after = after,
+                                     .reason = why};
+    return bh_audit_append(d->audit, &e, err);
+}
+
 /* ---- waivers ---- */
 
 static bool same(const char *a, const char *b)

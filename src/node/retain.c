@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "node/decide.h"
 #include "node/mech/clear.h"
+#include "node/note.h"
 #include "store/state_room.h"
 #include "wire/keeper.h"
 
@@ -221,19 +222,12 @@ static int choose_all(struct bh_daemon *d, struct bh_arena *arena, struct bh_err
 
 static int write_one(struct bh_daemon *d, const struct victim *v, struct bh_err *err)
 {
-    char id[24];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)v->job);
-    const struct bh_audit_event e = {.event = BH_AUDIT_JOB_PRUNE,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = v->tenant,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .reason = v->is_old ? "it is older than output is kept"
-                                                         : "its tenant has more than is kept for one"};
+    const char *why =
+        v->is_old ? "it is older than output is kept" : "its tenant has more than is kept for one";
     const int rc = bh_store_remain_prune(d->store, v->job, d->last_ms, err);
     if (rc == BH_NOT_FOUND) /* the job itself is long over, and went meanwhile */
         return BH_OK;
-    return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
+    return rc == BH_OK ? bh_note_job(d, BH_AUDIT_JOB_PRUNE, v->job, v->tenant, NULL, why, err) : rc;
 }
 
 static int write_all(struct bh_daemon *d, struct bh_err *err)

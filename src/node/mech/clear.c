@@ -4,6 +4,7 @@
 
 #include "node/decide.h"
 #include "node/mech/scrub.h"
+#include "node/note.h"
 #include "node/spec.h"
 
 #include <signal.h>
@@ -105,18 +106,11 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, const struct 
              (look->end.stopped || (how != BH_JOB_END_EXITED && how != BH_JOB_END_KILLED)))
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
-    int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look->end.status : 0,
-                              killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
-    char id[24];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)run->job);
-    const struct bh_audit_event e = {.event = BH_AUDIT_JOB_END,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run->tenant,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .after = bh_job_end_str(how),
-                                     .reason = why};
-    return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
+    const int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look->end.status : 0,
+                                    killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
+    return rc == BH_OK
+               ? bh_note_job(d, BH_AUDIT_JOB_END, run->job, run->tenant, bh_job_end_str(how), why, err)
+               : rc;
 }
 
 /* ---- nobody is left ---- */
