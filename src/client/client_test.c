@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[256], path[108];
+static char folder[BH_SCRATCH_SOCKET_PATH], path[108];
 static pid_t child;
 
 /* Each answer is given to one request; "" hangs up instead. A new connection is taken where the last one ended. */
@@ -38,10 +39,9 @@ static void serve(const char *const *answers, int listener)
 static bool start(const char *const *answers)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof(folder), "%.60s/bh-client-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder) || snprintf(path, sizeof(path), "%.90s/api.sock", folder) >= (int)sizeof(path))
+    if (!bh_scratch_make(folder, sizeof(folder), "client"))
         return false;
+    (void)snprintf(path, sizeof(path), "%s/api.sock", folder);
     (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(listener, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(listener, 8) < 0)
@@ -56,8 +56,7 @@ static void stop(void)
 {
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);
-    (void)unlink(path);
-    (void)rmdir(folder);
+    (void)bh_scratch_remove(folder);
 }
 
 #define HEAD(n) "HTTP/1.1 200 OK\r\nContent-Length: " #n "\r\n\r\n"

@@ -9,6 +9,7 @@
 #include "host/cgroup.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/test.h"
 #include "host/cgroup_file.h"
@@ -369,25 +370,13 @@ static char root[PATH_MAX];
 
 static void file(const char *path, const char *text)
 {
-    char all[2 * PATH_MAX];
-    (void)snprintf(all, sizeof(all), "%s%s", root, path);
-    for (char *slash = strchr(all + strlen(root) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void)mkdir(all, 0755);
-        *slash = '/';
-    }
-    FILE *f = fopen(all, "we");
-    if (f) {
-        (void)fputs(text, f);
-        (void)fclose(f);
-    }
+    if (!bh_scratch_put(root, path, text))
+        abort();
 }
 
 static void make_version_2(const char *controllers)
 {
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(root, sizeof(root), "%s/bh-cgroup-XXXXXX", base ? base : P_tmpdir);
-    if (!mkdtemp(root))
+    if (!bh_scratch_make(root, sizeof(root), "cgroup"))
         abort();
     file("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
     file("/sys/fs/cgroup/cgroup.controllers", controllers);
@@ -406,17 +395,6 @@ static void make_version_2(const char *controllers)
     file("/sys/fs/cgroup/cgroup.subtree_control", "");
     file("/sys/fs/cgroup/bulkhead/cgroup.subtree_control", "");
     (void)snprintf(name, sizeof(name), "bulkhead/L1");
-}
-
-static void remove_version_2(void)
-{
-    (void)fflush(stdout);
-    const pid_t pid = fork();
-    if (pid == 0) {
-        execlp("rm", "rm", "-rf", "--", root, (char *)NULL);
-        _exit(1);
-    }
-    (void)status_of(pid);
 }
 
 TEST(files_of_version_2)
@@ -456,7 +434,7 @@ TEST(files_of_version_2)
     CHECK(bh_cgroup_cpu_ns(&c, name, &v));
     CHECK_EQ(v, 1500000);
     bh_cgroups_close(&c);
-    remove_version_2();
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST(what_cannot_be_held_is_refused)
@@ -475,7 +453,7 @@ TEST(what_cannot_be_held_is_refused)
     bh_cgroups_close(&c);
     file("/proc/self/mountinfo", "30 23 0:26 / / rw - ext4 none rw\n");
     CHECK_EQ(bh_cgroups_open(root, &c, &err), BH_NOT_FOUND);
-    remove_version_2();
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

@@ -2,8 +2,8 @@
 /* disks_test.c - a machine's disks, from a folder that stands for it. */
 #include "host/disks.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 static char at[BH_SCRATCH_PATH];
 
@@ -16,7 +16,7 @@ TEST(those_with_hardware_behind_them)
 {
     bh_disks disks = {0};
     struct bh_err err;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "disks"));
     CHECK_EQ(bh_disks_list(at, &disks, &err), BH_OK);
     CHECK_EQ(disks.n, 0);
     CHECK(put("sys/block/vda/device/x", "") && put("sys/block/vda/dev", "254:0\n"));

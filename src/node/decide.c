@@ -5,6 +5,7 @@
 #include "base/str.h"
 #include "node/life.h"
 #include "node/mech/mech.h"
+#include "node/note.h"
 #include "node/rule.h"
 
 #include <stdio.h>
@@ -337,8 +338,8 @@ static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const c
     (void)snprintf(words, sizeof(words), "set aside for a while, for %s could not be written down: %.120s",
                    is_start(dec) ? "its start" : "that it has to go", why);
     const bool is_new = !run || !is_held_for(run, words);
-    const int rc = is_new ? bh_note_job(d, BH_AUDIT_ALLOC_DENY, dec->job, run ? run->tenant : NULL, "set aside",
-                                        words, err)
+    const int rc = is_new ? bh_note_job(d, BH_AUDIT_ALLOC_DENY, dec->job, run ? run->tenant : NULL,
+                                        "set aside", words, err)
                           : BH_OK;
     if (rc < 0)
         return rc;

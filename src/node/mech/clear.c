@@ -4,6 +4,7 @@
 
 #include "node/decide.h"
 #include "node/mech/scrub.h"
+#include "node/note.h"
 #include "node/spec.h"
 
 #include <signal.h>
@@ -106,7 +107,7 @@ static int write_job_end(struct bh_daemon *d, struct bh_life *run, const struct 
         how = BH_JOB_END_FAILED;
     const bool exited = how == BH_JOB_END_EXITED, killed = how == BH_JOB_END_KILLED;
     const int rc = bh_store_job_end(d->store, run->job, how, exited ? (int32_t)look->end.status : 0,
-                              killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
+                                    killed ? (int32_t)look->end.signal : 0, d->last_ms, why, err);
     return rc == BH_OK
                ? bh_note_job(d, BH_AUDIT_JOB_END, run->job, run->tenant, bh_job_end_str(how), why, err)
                : rc;

@@ -64,12 +64,12 @@ TEST(a_driver_without_events_says_so)
 /* The kernel's log names the process, and comes first. */
 TEST(lines_come_before_their_event)
 {
-    static char root[] = P_tmpdir "/bh-vigil-XXXXXX";
+    char root[BH_SCRATCH_PATH];
     struct bh_vigil_word w = {0};
     struct bh_vigil v = {0};
     struct bh_err err;
     bool seen = false;
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "vigil"));
     bh_nvml_fixture_put("/dev/kmsg", "4,1,1,-;NVRM: Xid (PCI:0000:18:00): 31, pid=11, name=old\n");
     CHECK(use_scene("h100x8"));
     CHECK_EQ(bh_vigil_start(&v, &err), BH_OK);
@@ -89,7 +89,7 @@ TEST(lines_come_before_their_event)
         }
     CHECK(seen);
     bh_vigil_end(&v);
-    CHECK(bh_nvml_fixture_clear() && unsetenv("BULKHEAD_SYSROOT") == 0);
+    CHECK(bh_scratch_remove(root) && unsetenv("BULKHEAD_SYSROOT") == 0);
 }
 
 TEST_MAIN
