@@ -13,7 +13,7 @@
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { CASES = 500, TINY = 120 };
 #else
-enum { CASES = 2500, TINY = 500 };
+enum { CASES = 1200, TINY = 250 };
 #endif
 
 static uint32_t cases(void)
