@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import lab
-from lab import NOBODY, environment, has, node, policy, same, until, write
+from lab import LARGE, NOBODY, environment, has, node, policy, same, until, write
 
 
 def finished(n):
@@ -33,7 +33,7 @@ def test_scene():
         good = n.submit('chat', '/bin/sh', '-c', 'echo $CUDA_VISIBLE_DEVICES; echo to err >&2; exit 0')
         bad = n.submit('train', '/bin/sh', '-c', 'exit 7')
         killed = n.submit('nightly', '/bin/sh', '-c', 'kill -9 $$', can_requeue=True)
-        share = n.submit('lab', '/bin/sh', '-c', 'id -u; echo $BULKHEAD_TENANT', uid=NOBODY, milli=250, memory_mib=10240)
+        share = n.submit('lab', '/bin/sh', '-c', 'id -u; echo $BULKHEAD_TENANT', uid=NOBODY, milli=250, memory_mib=5120)
         none = n.submit('train', '/nonexistent/program')
         same([n.wait(j)[k] for j, k in ((good, 'status'), (bad, 'status'), (killed, 'signal'), (share, 'status'))],
              [0, 7, 9, 0])
@@ -141,7 +141,7 @@ def test_cancel():
 
 
 def test_cordon_and_drain():
-    with node() as n:
+    with node(LARGE) as n:
         comes_back = n.submit('nightly', 'sleep', '600', can_requeue=True)
         lease = n.active(comes_back)
         gpu = n.lease(lease)['slices'][0]['gpu']
@@ -352,7 +352,7 @@ def test_quarantine_and_the_way_back():
         time.sleep(2)
         same(sorted(n.state_of(j) for j in jobs), ['running'] * 3 + ['waiting'])
         same(n.rows('SELECT count(*) n FROM grants WHERE gpu = ?', gpu)[0]['n'], 1)
-        until(lambda: next(g for g in n.get('/v1/gpus').json['gpus'] if g['uuid'] == gpu)['state'] == 'quarantined', 30)
+        until(lambda: next(g for g in n.get('/v1/gpus').json['gpus'] if g['uuid'] == gpu)['state'] == 'quarantined', 90)
         n.sound()
         # The way back is to look again, and it is taken in the same way.
         write('skip', '')
