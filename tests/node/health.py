@@ -162,6 +162,7 @@ def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
         job = n.submit('lab', 'sleep', '600', **share)
         lease = n.active(job)
         at, uuid = gpu_of(n, lease), gpu(n, 2)['uuid']
+        same(gpu(n, 2)['fabric'], 'nvl-0')
         n.broken('gpu', str(at), 'xid', '74')
         until(lambda: gpu(n, at)['state'] == 'cordoned', 60, lambda: gpu(n, at))
         has(gpu(n, at)['reason'], 'an NVLink failed')
