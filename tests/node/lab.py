@@ -370,10 +370,11 @@ def cmdline(pid):
 
 
 def until(what, seconds=60, told=lambda: ''):
-    end = time.monotonic() + seconds
+    end, pause = time.monotonic() + seconds, 0.02
     while not what():
         assert time.monotonic() < end, f'waited in vain: {told()}'
-        time.sleep(0.05)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.15)  # to ask costs the daemon as much as what is waited for
 
 
 @contextlib.contextmanager
