@@ -25,15 +25,15 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
-#include "node/checks.h"
 #include "node/clock.h"
-#include "node/health.h"
+#include "node/mech/tier.h"
 #include "node/meter.h"
 #include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
-#include "node/tier.h"
-#include "node/watch.h"
+#include "node/watch/checks.h"
+#include "node/watch/health.h"
+#include "node/watch/watchdog.h"
 #include "node/worker.h"
 #include "store/audit.h"
 #include "store/state_job.h"
@@ -104,7 +104,7 @@ struct bh_life {
     char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
     uint64_t waits_ms; /* then; 0: never */
     uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
-    char held[200];    /* ... the last time, and why */
+    char held[240];    /* ... the last time, and why */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -112,13 +112,13 @@ struct bh_life {
     struct bh_worker worker;
 };
 
-/* An instance of MIG that is there (mech_mig.c). */
+/* An instance of MIG that is there (mech/mig.c). */
 struct bh_made_cut {
     char gpu[96], key[48], uuid[80];
     uint32_t gi_cap, ci_cap; /* BH_NO_ID: not known */
 };
 
-/* An MPS server that runs, or is about to (mech_mps.c). */
+/* An MPS server that runs, or is about to (mech/mps.c). */
 struct bh_made_server {
     struct bh_daemon *of;
     uint64_t number;
@@ -183,7 +183,7 @@ struct bh_daemon {
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
     bool was_held; /* the doctor knows of jobs that are set aside */
-    bool started; /* up to where requests are served */
+    bool started;  /* up to where requests are served */
 };
 
 /* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */

@@ -112,6 +112,11 @@ def has(text, part):
     assert part in text, f"{part!r} is not in\n{str(text)[-3000:]}"
 
 
+def disks():
+    """`major:minor` of each disk of this machine with hardware behind it."""
+    return [(d / 'dev').read_text().strip() for d in sorted(pathlib.Path('/sys/block').iterdir()) if (d / 'device').exists()]
+
+
 def golden(name, got):
     """Compare with golden/NAME beside this file."""
     path = pathlib.Path(__file__).parent / 'golden' / name

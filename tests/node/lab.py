@@ -5,14 +5,17 @@ The real daemon, keepers, wardens and scrubber; only the cards and the vendor's 
 Usage of a test file: NAME.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT
 """
 import contextlib
+import errno
 import http.client
 import json
+import mmap
 import os
 import pathlib
 import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -361,6 +364,35 @@ class Node:
         done = subprocess.run([BIN, 'sim', 'stop', '--all'], capture_output=True, text=True, check=False, timeout=60,
                               env=self.env)
         same(done.returncode, 0, done.stderr)
+
+
+class FrailNode(Node):
+    """A node whose state is on a small disk where one can be had, and whose daemon has a clock and a disk that can be told to fail."""
+
+    def __init__(self, library, scene=SMALL, text=None):
+        """library: what tests/node/faults.c makes."""
+        super().__init__(scene, text)
+        os.mkdir('state')
+        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'frail', self.state],
+                                    capture_output=True, check=False).returncode == 0
+        write('faults', '')
+        with open('faults', 'r+b') as f:
+            f.truncate(4096)
+            self.faults = mmap.mmap(f.fileno(), 4096)
+        self.more = {'LD_PRELOAD': library, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
+        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+
+    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1, passed_ms=0):
+        """clock_ms: how far the clock is off; None: as it is."""
+        old = struct.unpack('=q', self.faults[:8])[0]
+        self.faults[:32] = struct.pack('=qIIQq', old if clock_ms is None else clock_ms, permille, error, seed, passed_ms)
+
+    def stop(self):
+        try:
+            super().stop()
+        finally:
+            if self.small:
+                subprocess.run(['umount', '-l', self.state], check=False)
 
 
 def cmdline(pid):
