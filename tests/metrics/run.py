@@ -400,7 +400,7 @@ def test_gate_refusals():
 
 def test_alerts_fire():
     """Each fault is made on the real daemon, and its alert is raised by the real Prometheus."""
-    with running(FrailNode(FAULTS)) as n:
+    with running(FrailNode(FAULTS, lab.LARGE)) as n:
         neighbour('run').other_scrubber(n)
         n.start()
         p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus'),
@@ -408,13 +408,14 @@ def test_alerts_fire():
         try:
             n.wait(n.submit('chat', 'true'))
             until(lambda: len(p.query('up == 1')) == 2, 40, p.log)
-            until(lambda: p.query('bulkhead_scrubs_total{job="bulkhead",kind="whole",verdict="clean"} > 0'), 30)
+            until(lambda: p.query('bulkhead_scrubs_total{job="bulkhead",kind="whole",verdict="clean"} > 0'), 90)
             same(p.query('count(bulkhead_tenant_leases{job="tenant",tenant!~"lab|_others"})'), [], 'names in a tenant\'s scrape')
             same(p.firing() - {'BulkheadDiskNearlyFull'}, set(), 'nothing is wrong yet')
             assert n.post('/v1/gpus/7/cordon', {'reason': 'a test'}).ok
             write('skip', '')
             dirty = n.submit('chat', 'true')
-            n.wait_lease(n.leases_of(dirty)[0] if n.leases_of(dirty) else None, 'quarantined')
+            until(lambda: n.leases_of(dirty), 60, n.log)
+            n.wait_lease(n.leases_of(dirty)[0], 'quarantined')
             os.unlink('skip')
             p.fires('BulkheadGpuCordoned', 'BulkheadSliceQuarantined', 'BulkheadScrubFailed')
             n.broken('gpu', '6', 'lost')

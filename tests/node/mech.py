@@ -469,7 +469,7 @@ def test_mps_servers_are_for_those_who_trust_each_other():
 def test_mps_more_memory_than_its_share():
     """Whatever its server let through: the driver's own count ends it."""
     with mps_node() as n:
-        job = n.submit('acme', TENANT, 'hold', '30GiB', '600', pool='mps', milli=100, memory_mib=8192,
+        job = n.submit('acme', TENANT, 'hold', '12GiB', '600', pool='mps', milli=100, memory_mib=8192,
                        env=['ASAN_OPTIONS=detect_leaks=0'])
         n.active(job)
         end = n.wait(job)
