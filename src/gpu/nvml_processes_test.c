@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 static struct bh_nvml_fixture f;
-static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 
 /* Three entries, each of a size of its own: the pids decide. */
 TEST(entries_of_every_size_are_read)
 {
     static const char *const scenes[] = {"h100x8", "stride32", "stride16"};
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "nvml"));
     bh_nvml_fixture_put("/proc/101/comm", "python3\n");
     bh_nvml_fixture_put("/proc/202/comm", "trtllm\n");
     bh_nvml_fixture_put("/proc/303/comm", "nvidia-cuda-mps\n");
@@ -62,7 +62,7 @@ TEST(on_which_instance)
 
 TEST(processes_that_cannot_be_seen_from_here_are_still_listed)
 {
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
     bh_nvml_fixture_take(&f, "stride32");
     const struct bh_gpu_device *d = &f.s.devices.at[0];
     CHECK_EQ(d->processes.n, 3);

@@ -25,16 +25,16 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
-#include "node/checks.h"
 #include "node/clock.h"
-#include "node/health.h"
+#include "node/mech/tier.h"
 #include "node/memo.h"
 #include "node/meter.h"
 #include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
-#include "node/tier.h"
-#include "node/watch.h"
+#include "node/watch/checks.h"
+#include "node/watch/health.h"
+#include "node/watch/watchdog.h"
 #include "node/worker.h"
 #include "store/audit.h"
 #include "store/state_job.h"
@@ -115,13 +115,13 @@ struct bh_life {
     struct bh_worker worker;
 };
 
-/* An instance of MIG that is there (mech_mig.c). */
+/* An instance of MIG that is there (mech/mig.c). */
 struct bh_made_cut {
     char gpu[96], key[48], uuid[80];
     uint32_t gi_cap, ci_cap; /* BH_NO_ID: not known */
 };
 
-/* An MPS server that runs, or is about to (mech_mps.c). */
+/* An MPS server that runs, or is about to (mech/mps.c). */
 struct bh_made_server {
     struct bh_daemon *of;
     uint64_t number;

@@ -4,7 +4,8 @@
 
 #include "base/str.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/mech.h"
+#include "node/note.h"
 #include "node/rule.h"
 
 #include <stdio.h>
@@ -74,10 +75,15 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+static bool is_held_for(const struct bh_life *run, const char *words)
+{
+    return run->held && strcmp(run->held, words) == 0;
+}
+
 /* As if the scheduler did not know it, for a while. */
 static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
 {
-    if (!run->held || strcmp(run->held, words) != 0)
+    if (!is_held_for(run, words))
         bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
     run->held_ms = bh_daemon_now(d) + HOLD_MS;
     bh_life_note(&run->held, words);
@@ -376,19 +382,13 @@ static int write_alone(struct bh_daemon *d, const struct bh_decision *dec, struc
 static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const char *why, struct bh_err *err)
 {
     struct bh_life *run = bh_life_of_job(d, dec->job);
-    char id[24], words[200];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)dec->job);
+    char words[240];
     (void)snprintf(words, sizeof(words), "set aside for a while, for %s could not be written down: %.120s",
                    is_start(dec) ? "its start" : "that it has to go", why);
-    const struct bh_audit_event e = {.event = BH_AUDIT_ALLOC_DENY,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run ? run->tenant : NULL,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .after = "set aside",
-                                     .reason = words};
-    const bool is_new = !run || !run->held || strcmp(run->held, words) != 0;
-    const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
+    const bool is_new = !run || !is_held_for(run, words);
+    const int rc = is_new ? bh_note_job(d, BH_AUDIT_ALLOC_DENY, dec->job, run ? run->tenant : NULL,
+                                        "set aside", words, err)
+                          : BH_OK;
     if (rc < 0)
         return rc;
     if (run)

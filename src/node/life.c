@@ -2,9 +2,9 @@
 /* life.c - the table of leases, and the steps from granting to the end of the work. What follows is in clear.c. */
 #include "node/life.h"
 
-#include "node/clear.h"
 #include "node/decide.h"
-#include "node/mech.h"
+#include "node/mech/clear.h"
+#include "node/mech/mech.h"
 #include "node/ops.h"
 #include "node/spec.h"
 

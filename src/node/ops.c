@@ -9,10 +9,10 @@
 
 #include "base/str.h"
 #include "launch/governor.h"
-#include "node/clear.h"
 #include "node/decide.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/clear.h"
+#include "node/mech/mech.h"
 #include "node/note.h"
 #include "node/rule.h"
 #include "store/backup.h"
