@@ -108,7 +108,7 @@ static int inherit_cpuset(const struct bh_cgroup_hierarchy *h, const char *above
 /* Version 2: those below `name` may have limits. One that cannot be had is missed when a limit of its is set. */
 static void hand_down(const struct bh_cgroup_hierarchy *h, const char *name)
 {
-    static const char *const words[] = {"+memory", "+pids", "+cpu", "+cpuset"};
+    static const char *const words[] = {"+memory", "+pids", "+cpu", "+cpuset", "+io"};
     for (size_t i = 0; i < BH_COUNT_OF(words); i++)
         (void)bh_cgroup_set(h, name, "cgroup.subtree_control", words[i]);
 }
