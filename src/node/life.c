@@ -76,7 +76,19 @@ void bh_life_forget(struct bh_daemon *d, struct bh_life *run)
     if (last != run)
         put(d, last, at);
     d->runs.n--;
+    free(run->waits);
+    free(run->held);
     free(run);
+}
+
+void bh_life_note(char **to, const char *words)
+{
+    const size_t n = strlen(words) + 1;
+    char *mine = *words ? bh_alloc(n, 1) : NULL;
+    if (mine)
+        memcpy(mine, words, n);
+    free(*to);
+    *to = mine;
 }
 
 void bh_life_free_all(struct bh_daemon *d)

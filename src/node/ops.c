@@ -693,6 +693,7 @@ void bh_ops_init(struct bh_daemon *d)
                                  .checkpoint = op_checkpoint,
                                  .rotate = op_rotate,
                                  .backup = op_backup,
+                                 .checks = bh_checks_fresh,
                                  .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed,
                                  .came_in = op_came_in};

@@ -162,6 +162,9 @@ static void take_result(struct bh_life *run, struct bh_worker_result *ret)
 }
 
 static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why);
+static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why,
+                      const struct bh_keeper_look *end, uint64_t *ret_next, struct bh_err *err);
+static void went(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, uint64_t next);
 
 /* Nobody is left: the work is over, and so is its job unless it comes back. What it had is cleared after that. */
 static int write_empty(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *end,
@@ -174,24 +177,60 @@ static int write_empty(struct bh_daemon *d, struct bh_life *run, const struct bh
     return rc == BH_OK ? bh_life_write_after(d, run, BH_AFTER_SETTLED, err) : rc;
 }
 
+/*
+ * Of shares nothing is done to the card: what proves them clean is known already. So their verdicts, and the end of a lease that had
+ * nothing else, are written with the step before. *ret_over: it is.
+ */
+static int write_shares(struct bh_daemon *d, struct bh_life *run, const struct bh_keeper_look *end,
+                        bool *ret_over, uint64_t *ret_next, struct bh_err *err)
+{
+    struct bh_scrub_order order;
+    int rc;
+    while ((rc = bh_scrub_next(d, run, &order, err)) == BH_OK) {
+        struct bh_worker_result result = {0};
+        if (order.kind != BH_SLICE_SHARE || !*order.canary)
+            return BH_OK; /* a worker sees to it */
+        bh_scrub_work(&order, &result);
+        rc = bh_scrub_record(d, run, &result, err);
+        if (rc < 0)
+            return rc;
+    }
+    if (rc == BH_REFUSED)
+        return BH_OK;
+    if (rc != BH_NOT_FOUND)
+        return rc;
+    *ret_over = true;
+    return write_over(d, run, BH_LEASE_BY_CLEAN, "", end, ret_next, err);
+}
+
 static void emptied(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_err err;
     const bool job_ends = ends(run);
     struct bh_keeper_look end;
+    bool is_over = false;
+    uint64_t next = 0;
     if (!read_end(d, run, &end))
         return;
     int rc = bh_life_begin(d, &err);
-    if (rc == BH_OK)
-        rc = bh_life_end(d, write_empty(d, run, &end, &err), &err);
+    if (rc == BH_OK) {
+        rc = write_empty(d, run, &end, &err);
+        if (rc == BH_OK && !run->server) /* one of MPS may have to go first */
+            rc = write_shares(d, run, &end, &is_over, &next, &err);
+        rc = bh_life_end(d, rc, &err);
+    }
     if (rc < 0) {
         bh_decide_later(d, &err);
         return;
     }
-    bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, bh_lease_state_str(run->state));
+    bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant,
+                   bh_lease_state_str(BH_LEASE_SCRUBBING));
     if (job_ends)
         bh_api_changed(d->api, BH_API_KIND_JOB, run->job, run->tenant, "ended");
-    bh_clear_begin(d, run);
+    if (is_over)
+        went(d, run, BH_LEASE_BY_CLEAN, next);
+    else
+        bh_clear_begin(d, run);
 }
 
 static int on_empty(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -259,24 +298,12 @@ static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_ca
     return rc == BH_OK && ends(run) ? write_job_end(d, run, end, err) : rc;
 }
 
-/* The last step of a lease and its job's next, together. */
-static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why)
+/* That is durable. next: the lease under which its job waits again. */
+static void went(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, uint64_t next)
 {
-    struct bh_err err;
     const uint64_t lease = run->lease;
     const bool apart =
         !run->known || cause != BH_LEASE_BY_CLEAN; /* its cards are not the scheduler's to give */
-    struct bh_keeper_look end;
-    uint64_t next = 0;
-    if (!read_end(d, run, &end))
-        return;
-    int rc = bh_life_begin(d, &err);
-    if (rc == BH_OK)
-        rc = bh_life_end(d, write_over(d, run, cause, why, &end, &next, &err), &err);
-    if (rc < 0) {
-        bh_decide_later(d, &err);
-        return;
-    }
     bh_api_changed(d->api, BH_API_KIND_LEASE, lease, run->tenant, bh_lease_state_str(run->state));
     bh_decide_tell(d, next ? BH_SCHED_GONE : BH_SCHED_FINISH, run);
     if (next && run->moved) /* the scheduler had another place for it, where it never was */
@@ -298,6 +325,23 @@ static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause c
     }
     if (apart)
         bh_decide_cards(d, lease);
+}
+
+/* The last step of a lease and its job's next, together. */
+static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why)
+{
+    struct bh_err err;
+    struct bh_keeper_look end;
+    uint64_t next = 0;
+    if (!read_end(d, run, &end))
+        return;
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, write_over(d, run, cause, why, &end, &next, &err), &err);
+    if (rc < 0)
+        bh_decide_later(d, &err);
+    else
+        went(d, run, cause, next);
 }
 
 /* ---- nothing is left ---- */

@@ -229,28 +229,25 @@ static void check_canary(struct bh_daemon *d)
             *d->canary_why ? ": " : "", d->canary_why);
 }
 
-static void check_slices(struct bh_daemon *d, const struct bh_store_card *card)
+static void check_slices(struct bh_daemon *d, const struct bh_store_card *card, const bh_store_slices *kept)
 {
-    bh_store_slices slices = {0};
-    struct bh_err err;
-    if (bh_store_slices_list(d->store, &d->checks.arena, card->uuid, 0, &slices, &err) < 0)
-        add(d, "gpu", bad, NULL, "GPU %u: %s", card->index, err.msg);
-    for (size_t i = 0; i < slices.n; i++)
-        if (slices.at[i].state == BH_SLICE_QUARANTINED)
+    for (size_t i = 0; i < kept->n; i++)
+        if (bh_str_eq(kept->at[i].name.gpu, card->uuid))
             add(d, "gpu", bad,
                 bh_arena_printf(&d->checks.arena,
                                 "see to the reason; bulkhead resume %u has it looked at again", card->index),
                 "GPU %u: %s is quarantined: %s", card->index,
-                *slices.at[i].name.key ? slices.at[i].name.key : "all of it", slices.at[i].why);
-    bh_vec_fini(&slices);
+                *kept->at[i].name.key ? kept->at[i].name.key : "all of it", kept->at[i].why);
 }
 
 static void check_cards(struct bh_daemon *d)
 {
     bh_store_cards cards = {0};
+    bh_store_slices kept = {0};
     struct bh_err err;
     const size_t before = d->checks.at.n;
-    if (bh_store_cards_list(d->store, &d->checks.arena, &cards, &err) < 0)
+    if (bh_store_cards_list(d->store, &d->checks.arena, &cards, &err) < 0 ||
+        bh_store_slices_quarantined(d->store, &d->checks.arena, &kept, &err) < 0)
         add(d, "gpu", bad, NULL, "the cards cannot be read: %s", err.msg);
     for (size_t i = 0; i < cards.n; i++) {
         const struct bh_store_card *c = &cards.at[i];
@@ -261,10 +258,11 @@ static void check_cards(struct bh_daemon *d)
         if (c->cordoned_ms)
             add(d, "gpu", warn, resume, "GPU %u is cordoned by %s: %s", c->index, c->cordon_by,
                 *c->cordon_why ? c->cordon_why : "no reason was given");
-        check_slices(d, c);
+        check_slices(d, c, &kept);
     }
     if (d->checks.at.n == before)
         add(d, "gpu", ok, NULL, "all %zu cards are to be had", cards.n);
+    bh_vec_fini(&kept);
     bh_vec_fini(&cards);
 }
 
@@ -315,16 +313,19 @@ static void check_strangers(struct bh_daemon *d)
         add(d, "stranger", ok, NULL, "nobody is on a card who has no lease there");
 }
 
-void bh_checks_fresh(struct bh_daemon *d)
+void bh_checks_fresh(void *self)
 {
+    struct bh_daemon *d = self;
     static void (*const layers[])(struct bh_daemon *d) = {
         check_store,       check_audit,     check_policy, check_bandwidth, check_machine, check_programs,
         check_certificate, check_workers,   check_look,   check_vigil,     check_driver,  check_canary,
         check_cards,       check_decisions, check_scrubs, check_strangers};
     const uint64_t now = bh_daemon_now(d);
-    if (d->checks.made_ms && now < d->checks.made_ms + FRESH_MS)
+    const uint64_t rows = bh_store_changes(d->store);
+    if (d->checks.made_ms && now < d->checks.made_ms + FRESH_MS && rows == d->checks.made_of)
         return;
     d->checks.made_ms = now;
+    d->checks.made_of = rows;
     d->checks.at.n = 0;
     bh_arena_fini(&d->checks.arena);
     for (size_t i = 0; i < BH_COUNT_OF(layers); i++)

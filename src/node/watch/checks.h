@@ -13,7 +13,7 @@ struct bh_daemon;
 struct bh_checks {
     struct bh_arena arena;
     BH_VEC(struct bh_api_check) at;
-    uint64_t made_ms;
+    uint64_t made_ms, made_of; /* when, and of which rows of the store */
     /* The last thing that went wrong; "": nothing did since. */
     char store[200]; /* the store could not be written */
     char audit[200]; /* the log got no checkpoint */
@@ -22,8 +22,8 @@ struct bh_checks {
     uint64_t scrubs_failed;
 };
 
-/* The view's checks anew, if they are not of this moment. */
-void bh_checks_fresh(struct bh_daemon *d);
+/* The view's checks anew, if they are not of this moment or the store was written since. For the API: self is the daemon. */
+void bh_checks_fresh(void *self);
 /* Something of it has changed: the next one who asks hears it. */
 void bh_checks_stale(struct bh_daemon *d);
 void bh_checks_fini(struct bh_checks *c);

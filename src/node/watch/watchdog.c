@@ -298,7 +298,7 @@ static void take_card(struct bh_daemon *d, const struct bh_gpu_device *g)
     bh_arena_fini(&arena);
 }
 
-void bh_watch_looked(struct bh_daemon *d)
+void bh_watch_looked(struct bh_daemon *d, const struct bh_gpu_snapshot *seen)
 {
     struct bh_watch *w = &d->watch;
     begin(d);
@@ -307,10 +307,9 @@ void bh_watch_looked(struct bh_daemon *d)
         return;
     for (size_t i = 0; i < w->strangers.n; i++)
         w->strangers.at[i].here = false;
-    const struct bh_gpu_snapshot *seen = d->silicon.has_now ? &d->silicon.now : &d->silicon.snapshot;
     for (size_t i = 0; i < seen->devices.n; i++) {
         const struct bh_gpu_device *g = &seen->devices.at[i];
-        if (g->uuid && is_managed(d, g->uuid))
+        if (g->uuid && g->processes.n && is_managed(d, g->uuid))
             take_card(d, g);
     }
     for (size_t i = w->strangers.n; i-- > 0;)
@@ -332,6 +331,11 @@ unsigned bh_watch_ticks(const struct bh_daemon *d, bool idle)
         if (!bh_life_waits(d->runs.at[i]))
             return TICKS_HELD;
     return TICKS_IDLE;
+}
+
+unsigned bh_watch_ticks_deep(bool idle)
+{
+    return idle ? TICKS_IDLE : TICKS;
 }
 
 void bh_watch_fini(struct bh_watch *w)

@@ -44,10 +44,11 @@ struct bh_watch {
     bool reachable;
 };
 
-/* The driver was asked just now, or when the daemon started. */
-void bh_watch_looked(struct bh_daemon *d);
-/* How many ticks may pass between two looks. */
+/* What the driver said just now, or when the daemon started. */
+void bh_watch_looked(struct bh_daemon *d, const struct bh_gpu_snapshot *seen);
+/* How many ticks may pass between two looks at who is on the cards, and at all of them. */
 unsigned bh_watch_ticks(const struct bh_daemon *d, bool idle);
+unsigned bh_watch_ticks_deep(bool idle);
 void bh_watch_fini(struct bh_watch *w);
 
 #endif
