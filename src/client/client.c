@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { HEAD_MAX = 8192, PATIENCE_S = 2, TRIES_MAX = 5 };
+enum { HEAD_MAX = 8192, PATIENCE_S = 2 };
 
 bool bh_client_path(char ret[108])
 {
@@ -279,10 +279,10 @@ static int stated(const struct bh_http *h, const struct bh_buf *body, struct bh_
     return told.code;
 }
 
-/* Nothing was done, and it is worth a short wait. */
-static bool is_for_later(const struct bh_http *h)
+/* Nothing was done, and it is worth the wait: of what patience there is left. */
+static bool is_for_later(const struct bh_http *h, uint64_t left_s)
 {
-    return h->status == 429 && h->retry_s > 0 && h->retry_s <= PATIENCE_S;
+    return h->status == 429 && h->retry_s > 0 && h->retry_s <= left_s;
 }
 
 int bh_client_ask(struct bh_client *c, const struct bh_client_ask *ask, struct bh_client_reply *ret,
@@ -293,12 +293,12 @@ int bh_client_ask(struct bh_client *c, const struct bh_client_ask *ask, struct b
     int rc = write_head(ask, false, NULL, head, err);
     if (rc < 0)
         return rc;
-    for (int i = 1;; i++) {
+    for (uint64_t left_s = PATIENCE_S;; left_s -= h.retry_s) {
         ret->body.n = 0;
         ret->body.full = false;
         ret->status = 0;
         rc = converse(c, head, ask, &h, into_buf, &ret->body, err);
-        if (rc < 0 || i == TRIES_MAX || !is_for_later(&h))
+        if (rc < 0 || !is_for_later(&h, left_s))
             break;
         (void)poll(NULL, 0, (int)h.retry_s * 1000);
     }

@@ -41,10 +41,10 @@ static int add_disk(const char *blocks, const char *name, bh_disks *ret, struct 
         return BH_OK; /* it was pulled out meanwhile */
     const bool any = fgets(numbers, sizeof(numbers), f) != NULL;
     (void)fclose(f);
-    if (any)
-        numbers[strcspn(numbers, "\n")] = '\0';
-    const bool ok = any && read_numbers(numbers, &disk);
-    if (!ok)
+    if (!any)
+        return BH_OK;
+    numbers[strcspn(numbers, "\n")] = '\0';
+    if (!read_numbers(numbers, &disk))
         return bh_fail(err, BH_SYSTEM, "%s has no numbers of a disk", path);
     *bh_vec_push(ret) = disk;
     return BH_OK;

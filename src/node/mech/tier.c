@@ -179,12 +179,20 @@ static const struct bh_tenant *tenant_of(const struct bh_daemon *d, const char *
     return NULL;
 }
 
+/* Slower than that not even a program starts in reasonable time. */
+static uint64_t speed_for(uint64_t whole, uint64_t parts)
+{
+    const uint64_t v = whole / 1000 * parts;
+    return whole && v < BH_MIB ? BH_MIB : v;
+}
+
 /* What a whole GPU of this tenant's comes with, for a lease that has so many thousandths. */
 static struct bh_bandwidth bandwidth_for(const struct bh_daemon *d, const char *tenant, uint64_t parts)
 {
     const struct bh_tenant *t = tenant_of(d, tenant);
     const struct bh_bandwidth whole = t ? bh_tenant_bandwidth(t) : (struct bh_bandwidth){0};
-    return (struct bh_bandwidth){.network = whole.network / 1000 * parts, .disk = whole.disk / 1000 * parts};
+    return (struct bh_bandwidth){.network = speed_for(whole.network, parts),
+                                 .disk = speed_for(whole.disk, parts)};
 }
 
 /* What a lease takes of the machine besides its GPUs. */
@@ -219,7 +227,7 @@ static int portion_of(const struct bh_daemon *d, const struct bh_tier_parts *lea
     return BH_OK;
 }
 
-static bool can_limit(const struct bh_daemon *d, enum bh_cgroup_controller what)
+bool bh_tier_can_limit(const struct bh_daemon *d, enum bh_cgroup_controller what)
 {
     for (size_t i = 0; d->has_cgroups && i < d->cgroups.n; i++)
         if (d->cgroups.at[i].controllers & what)
@@ -234,9 +242,9 @@ int bh_tier_process_limits(const struct bh_daemon *d, const struct bh_tier_parts
     const int rc = portion_of(d, parts, arena, &mine, err);
     if (rc < 0)
         return rc;
-    if (can_limit(d, BH_CGROUP_MEMORY))
+    if (bh_tier_can_limit(d, BH_CGROUP_MEMORY))
         ret->memory_bytes = mine.limits.memory_bytes;
-    if (can_limit(d, BH_CGROUP_PIDS))
+    if (bh_tier_can_limit(d, BH_CGROUP_PIDS))
         ret->pids = mine.limits.pids;
     ret->disk_bytes_per_s =
         mine.limits.disk_bytes_per_s; /* the policy asked for it: held, or the lease does not start */

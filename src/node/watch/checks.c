@@ -7,6 +7,7 @@
 #include "launch/warden.h"
 #include "node/daemon.h"
 #include "node/decide.h"
+#include "node/mech/tier.h"
 #include "node/watch/drift.h"
 
 #include <stdarg.h>
@@ -94,6 +95,11 @@ static void check_policy(struct bh_daemon *d)
 static void check_bandwidth(struct bh_daemon *d)
 {
     const struct bh_policy *p = d->book.policy;
+    for (size_t i = 0; p && i < p->tenants.n && !bh_tier_can_limit(d, BH_CGROUP_IO); i++)
+        if (bh_tenant_bandwidth(&p->tenants.at[i]).disk)
+            add(d, "disk", bad, "mount the cgroup controller io (version 1: blkio) and restart bulkheadd",
+                "the disk speed of %s cannot be held here, and its leases do not start",
+                p->tenants.at[i].name);
     for (size_t i = 0; p && i < p->pools.n; i++) {
         const struct bh_pool *pool = &p->pools.at[i];
         for (size_t k = 0; pool->tier == BH_TIER_PROCESS && k < pool->tenants.n; k++) {
