@@ -38,7 +38,9 @@
 enum {
     TICK_US = 1000000,
     ASKED_MS = 30000,
-    WHYS = 64, /* a tick */
+    SHOWN_MS = 250,
+    LINKS_TICKS = 60, /* where a card's links lead changes with cables */
+    WHYS = 64,        /* a tick */
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
     LOCK_MS = 100
@@ -75,6 +77,8 @@ void bh_daemon_show(struct bh_daemon *d)
         bh_daemon_say(d, "the GPUs cannot be shown: %s", err.msg);
     d->view.gpus = d->silicon.rows.at;
     d->view.n_gpus = d->silicon.rows.n;
+    d->shown_of = bh_store_changes(d->store);
+    d->shown_ms = bh_daemon_now(d);
 }
 
 int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
@@ -122,6 +126,9 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
         d->look_deep = true;
     d->view.now_ms = d->asked_ms = now_ms;
     d->view.wall_ms = bh_clock_read().wall_ms;
+    /* What was written since may be about a card: one daemon has one answer. */
+    if (bh_store_changes(d->store) != d->shown_of && now_ms >= d->shown_ms + SHOWN_MS)
+        bh_daemon_show(d);
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
@@ -161,7 +168,7 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     (void)fd;
     (void)events;
     d->look_source = sd_event_source_disable_unref(d->look_source);
-    if (!d->silicon.deep) {
+    if (d->silicon.depth == BH_GPU_USERS) {
         looked_who(d);
         return 0;
     }
@@ -185,13 +192,14 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
 }
 
 /* A driver may take its time: whoever asks the daemon does not wait for it. */
-static void look_again(struct bh_daemon *d, bool deep)
+static void look_again(struct bh_daemon *d, enum bh_gpu_depth depth)
 {
     struct bh_err err;
-    if (d->look_source)
+    if (d->look_source) { /* one goes on */
+        d->look_deep = d->look_deep || depth != BH_GPU_USERS;
         return;
-    d->look_deep = false;
-    int rc = bh_silicon_look(&d->silicon, deep, &err);
+    }
+    int rc = bh_silicon_look(&d->silicon, depth, &err);
     if (rc == BH_OK &&
         sd_event_add_io(d->loop, &d->look_source, d->silicon.worker.fd, EPOLLIN, on_looked, d) < 0) {
         bh_worker_kill(&d->silicon.worker);
@@ -199,6 +207,8 @@ static void look_again(struct bh_daemon *d, bool deep)
     }
     if (rc < 0)
         bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
+    else if (depth != BH_GPU_USERS)
+        d->look_deep = false;
 }
 
 /* ---- time ---- */
@@ -329,7 +339,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_sleep_tick(d);
     const bool deep = ++ticks % bh_watch_ticks_deep(idle) == 0 || d->look_deep;
     if (deep || ticks % bh_watch_ticks(d, idle) == 0)
-        look_again(d, deep);
+        look_again(d, !deep ? BH_GPU_USERS : ticks % LINKS_TICKS == 0 ? BH_GPU_FLEET : BH_GPU_STATE);
     if (deep)
         bh_meter_look(d);
     if (!bh_store_in_transaction(d->store)) {

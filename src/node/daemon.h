@@ -180,6 +180,8 @@ struct bh_daemon {
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
     uint64_t upkeep_ms;       /* the books are looked after then */
     uint64_t asked_ms;        /* somebody asked the API then */
+    uint64_t shown_ms;        /* the rows of the GPUs were made then ... */
+    uint64_t shown_of;        /* ... of a store with so many changes */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool look_deep;           /* the next look at the cards is at all of them */

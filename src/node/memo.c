@@ -22,11 +22,11 @@ static void add_text(struct bh_buf *key, const char *s)
  * All that a verdict may depend on. What is only copied into it is put in by patch(). Lists are what the node never asks with:
  * one that has some is judged each time.
  */
-static bool make_key(const struct bh_admit_ask *a, struct bh_buf *key)
+static bool make_key(const struct bh_memo *m, const struct bh_admit_ask *a, struct bh_buf *key)
 {
     if (a->mounts || a->devices || a->n_env)
         return false;
-    add_text(key, a->name);
+    add_text(key, m->by_name ? a->name : NULL);
     add_text(key, a->tenant);
     add_text(key, a->pool);
     add_text(key, a->profile);
@@ -35,7 +35,7 @@ static bool make_key(const struct bh_admit_ask *a, struct bh_buf *key)
                   "%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%" PRIu64 ",%" PRIu32
                   ",%" PRIu64 ",",
                   a->gpus, a->share_milli, a->memory_bytes, a->gpus_max, a->cpu_milli, a->host_mib,
-                  a->image_mib, a->deadline_ms);
+                  a->image_mib, (uint64_t)(a->deadline_ms != 0));
     bh_buf_printf(key, "%d%d%d,%u,%u,%u,%u,%u,", a->has_tier, a->has_priority, a->own_mps, a->tier,
                   a->priority, a->pace, a->can, a->checkpointable);
     bh_buf_printf(key, "%d%d%d%d%d%d%d%d", a->runs, a->gang, a->needs_nvlink, a->allow_span, a->privileged,
@@ -49,6 +49,7 @@ static void patch(struct bh_admit_grant *g, const struct bh_admit_ask *a)
     g->job.user = a->user;
     g->job.submit_ms = a->submit_ms;
     g->job.runtime_ms = a->duration_ms;
+    g->job.deadline_ms = a->deadline_ms ? a->deadline_ms : BH_TURN_NO_DEADLINE;
 }
 
 static void forget(struct bh_memo *m)
@@ -59,12 +60,27 @@ static void forget(struct bh_memo *m)
     m->grants.n = 0;
 }
 
+/* Up to its first wildcard a scope stands for itself. */
+static bool may_name_work(const struct bh_waiver *w)
+{
+    static const char kind[] = "workload:";
+    const size_t fixed = w->scope ? strcspn(w->scope, "*?") : 0;
+    return w->scope && strncmp(w->scope, kind, fixed < strlen(kind) ? fixed : strlen(kind)) == 0;
+}
+
+void bh_memo_init(struct bh_memo *m, const struct bh_admit *of, const struct bh_policy *policy)
+{
+    m->of = of;
+    for (size_t i = 0; i < policy->waivers.n; i++)
+        m->by_name = m->by_name || may_name_work(&policy->waivers.at[i]);
+}
+
 bool bh_memo_judge(struct bh_memo *m, const struct bh_admit_ask *ask, struct bh_admit_grant *ret,
                    struct bh_admit_refusal *why)
 {
     struct bh_buf key;
     bh_buf_init(&key, KEY_MAX);
-    const bool has_key = make_key(ask, &key);
+    const bool has_key = make_key(m, ask, &key);
     const uint32_t at = has_key ? bh_map_find(&m->index, bh_buf_text(&key)) : BH_MAP_NONE;
     bool yes = at != BH_MAP_NONE;
     if (yes) {

@@ -15,12 +15,15 @@ enum { BH_MEMO_MOST = 512 }; /* then it begins anew */
 
 struct bh_memo {
     const struct bh_admit *of;
+    bool by_name;          /* a waiver may speak of one workload by its name */
     struct bh_arena arena; /* of the keys */
     struct bh_map index;
     BH_VEC(struct bh_admit_grant) grants;
     uint64_t judged; /* asks that were not known */
 };
 
+/* m: zeroed. policy: the one that the admission was made from. */
+void bh_memo_init(struct bh_memo *m, const struct bh_admit *of, const struct bh_policy *policy);
 /* As bh_admit_job. Refusals are not kept: their words are about one job. */
 bool bh_memo_judge(struct bh_memo *m, const struct bh_admit_ask *ask, struct bh_admit_grant *ret,
                    struct bh_admit_refusal *why);

@@ -53,7 +53,8 @@ TEST(an_answer_that_was_kept_is_the_answer)
     struct fixture f;
     lab(&f);
     struct bh_admit *a = lab_admit(&f, NULL);
-    struct bh_memo m = {.of = a};
+    struct bh_memo m = {0};
+    bh_memo_init(&m, a, &f.policy);
     static uint8_t bytes[ROUNDS * 32];
     struct bh_choice c = {bytes, sizeof(bytes)};
     uint32_t allowed = 0, wrong = 0;
@@ -82,14 +83,22 @@ TEST(the_same_is_judged_once)
     struct fixture f;
     lab(&f);
     struct bh_admit *a = lab_admit(&f, NULL);
-    struct bh_memo m = {.of = a};
+    struct bh_memo m = {0};
+    bh_memo_init(&m, a, &f.policy);
     struct bh_admit_grant g;
     struct bh_admit_refusal why;
     for (uint64_t i = 1; i <= 100; i++) {
-        const struct bh_admit_ask ask = {
-            .id = i, .tenant = "research", .pool = "shares", .share_milli = 100, .submit_ms = i};
+        char name[16];
+        (void)snprintf(name, sizeof(name), "job-%d", (int)i);
+        const struct bh_admit_ask ask = {.id = i,
+                                         .name = name,
+                                         .tenant = "research",
+                                         .pool = "shares",
+                                         .share_milli = 100,
+                                         .submit_ms = i,
+                                         .deadline_ms = 1000 + i};
         CHECK(bh_memo_judge(&m, &ask, &g, &why));
-        CHECK(g.job.id == i && g.job.submit_ms == i);
+        CHECK(g.job.id == i && g.job.submit_ms == i && g.job.deadline_ms == 1000 + i);
     }
     CHECK_EQ(m.judged, 1);
     /* Lists are not part of what is compared, so they are judged. */
@@ -101,6 +110,22 @@ TEST(the_same_is_judged_once)
     bh_memo_fini(&m);
     bh_admit_free(a);
     fixture_fini(&f);
+}
+
+TEST(a_name_counts_where_a_waiver_may_say_it)
+{
+    static const struct {
+        const char *scope;
+        bool by_name;
+    } rows[] = {{"tenant:a", false}, {"workload:a", true}, {"work*", true},
+                {"*", true},         {"pool:*", false},    {NULL, false}};
+    for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
+        struct bh_waiver w = {.scope = rows[i].scope};
+        const struct bh_policy p = {.waivers = {.at = &w, .n = 1}};
+        struct bh_memo m = {0};
+        bh_memo_init(&m, NULL, &p);
+        CHECK_EQ(m.by_name, rows[i].by_name);
+    }
 }
 
 TEST_MAIN

@@ -217,7 +217,7 @@ bool bh_rule_judge(struct bh_rule_book *b, const struct bh_admit_ask *ask, struc
 {
     if (!b->memo) {
         b->memo = bh_alloc(1, sizeof(*b->memo));
-        b->memo->of = b->admit;
+        bh_memo_init(b->memo, b->admit, b->policy);
     }
     if (!bh_memo_judge(b->memo, ask, ret_grant, why))
         return false;

@@ -55,13 +55,16 @@ static void look_work(const void *arg, struct bh_worker_result *ret)
     const struct bh_silicon *s = arg;
     board = s->board;
     struct bh_gpu_room room = {(char *)(board + 1), BOARD_BYTES - sizeof(*board)};
-    ret->code = bh_gpu_read(s->deep ? &bh_gpu_machine_state : &bh_gpu_machine_users, &seen, &err);
+    ret->code = bh_gpu_read(s->depth == BH_GPU_USERS   ? &bh_gpu_machine_users
+                            : s->depth == BH_GPU_STATE ? &bh_gpu_machine_state
+                                                       : &bh_gpu_machine_fleet,
+                            &seen, &err);
     if (ret->code == BH_OK && !bh_gpu_snapshot_copy(board, &seen, &room))
         ret->code = bh_fail(&err, BH_TOO_LARGE, "the driver says too much about its GPUs");
     (void)snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
 }
 
-int bh_silicon_look(struct bh_silicon *s, bool deep, struct bh_err *err)
+int bh_silicon_look(struct bh_silicon *s, enum bh_gpu_depth depth, struct bh_err *err)
 {
     if (!s->board) {
         void *at = mmap(NULL, BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -70,11 +73,23 @@ int bh_silicon_look(struct bh_silicon *s, bool deep, struct bh_err *err)
             return bh_fail(err, BH_SYSTEM, "no memory to share with the process that reads the GPUs");
         s->board = at;
     }
-    s->deep = deep;
+    s->depth = depth;
     const int rc = bh_worker_start(look_work, s, &s->worker, err);
     if (rc == BH_OK)
         bh_worker_name(&s->worker, "the look at the GPUs");
     return rc;
+}
+
+/* Where links lead was not asked: as it was said last. */
+static void keep_domains(struct bh_gpu_snapshot *seen, const struct bh_gpu_snapshot *before)
+{
+    for (size_t i = 0; i < seen->devices.n; i++)
+        for (size_t k = 0; k < before->devices.n; k++) {
+            struct bh_gpu_device *to = &seen->devices.at[i];
+            const struct bh_gpu_device *from = &before->devices.at[k];
+            if (to->uuid && from->uuid && from->domain && bh_str_eq(to->uuid, from->uuid))
+                to->domain = bh_arena_str(&seen->arena, from->domain);
+        }
 }
 
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err)
@@ -83,9 +98,13 @@ int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err)
     bh_worker_finish(&s->worker, &result);
     if (result.code < 0)
         return bh_fail(err, (enum bh_code)result.code, "%s", result.text);
+    struct bh_gpu_snapshot seen;
+    (void)bh_gpu_snapshot_copy(&seen, s->board, NULL);
+    if (s->depth == BH_GPU_STATE)
+        keep_domains(&seen, s->has_now ? &s->now : &s->snapshot);
     if (s->has_now)
         bh_gpu_snapshot_fini(&s->now);
-    (void)bh_gpu_snapshot_copy(&s->now, s->board, NULL);
+    s->now = seen;
     s->has_now = true;
     *ret_moved = !s->here || s->now.devices.n != s->snapshot.devices.n;
     for (size_t i = 0; !*ret_moved && i < s->now.devices.n; i++)

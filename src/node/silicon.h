@@ -17,7 +17,7 @@ struct bh_silicon {
     bool here;                  /* both are filled */
     struct bh_gpu_snapshot now; /* the latest look at all of it, for what changes all the time */
     bool has_now;
-    bool deep;               /* the look that goes on is at all of it */
+    enum bh_gpu_depth depth; /* of the look that goes on */
     struct bh_worker worker; /* that looks */
     void *board;             /* on which it writes what it sees; NULL: none has looked yet */
     struct bh_arena arena;
@@ -27,9 +27,10 @@ struct bh_silicon {
 /* In a process of its own, so that a driver that hangs costs a sentence. On failure what was known stays. */
 int bh_silicon_read(struct bh_silicon *s, const char *node, struct bh_err *err) BH_MUST_USE;
 void bh_silicon_fini(struct bh_silicon *s);
-/* Another look, at who is on the cards or (deep) at all that changes: begun, and taken in when the worker has a result. */
-int bh_silicon_look(struct bh_silicon *s, bool deep, struct bh_err *err) BH_MUST_USE;
-/* Of a deep one. *ret_moved: cards came or went, or are cut in another way, so that all must be made anew; on failure what was
+/* Another look, at who is on the cards (BH_GPU_USERS), all that changes (STATE), or where links lead as well (FLEET): begun, and
+ * taken in when the worker has a result. */
+int bh_silicon_look(struct bh_silicon *s, enum bh_gpu_depth depth, struct bh_err *err) BH_MUST_USE;
+/* Of one at more than users. *ret_moved: cards came or went, or are cut in another way, so that all must be made anew; on failure what was
  * known stays. */
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err) BH_MUST_USE;
 /* Of the other. ret: the caller's to free. *ret_odd: it is not the cards and the driver of the last deep look, which should be

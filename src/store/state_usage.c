@@ -152,11 +152,15 @@ static int read_sum(struct bh_sql *q, struct bh_arena *arena, struct bh_store_us
  * room are few, and found first.
  */
 #define GPU_MS "u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")"
-#define SUMS_BY(whose, what, also)                                                                         \
+#define LOST_OF_ALL \
+    "u.lease IN (SELECT h.lease FROM lease_history h WHERE h.new = 'draining' AND h.cause = 'evict')"
+/* Who asks for one tenant pays for that one's leases alone. */
+#define LOST_OF_ONE \
+    "EXISTS (SELECT 1 FROM lease_history h WHERE h.lease = u.lease AND h.new = 'draining' AND h.cause = 'evict')"
+#define SUMS_BY(whose, lost, what, also)                                                                   \
     "SELECT u.tenant, " what ", u.mechanism, sum(" GPU_MS "), sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM \
-    ")), sum(iif(u.lease IN (SELECT h.lease FROM lease_history h WHERE h.new = 'draining' AND h.cause ="   \
-    " 'evict'), " GPU_MS ", 0)), count(DISTINCT u.lease), min(" CLIPPED_FROM ") FROM usage u" also         \
-    " WHERE " whose INSIDE USAGE_OF " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    ")), sum(iif(" lost ", " GPU_MS ", 0)), count(DISTINCT u.lease), min(" CLIPPED_FROM                    \
+    ") FROM usage u" also " WHERE " whose INSIDE USAGE_OF " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
 static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 {
@@ -168,11 +172,11 @@ static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
                        enum bh_store_usage_by by, bh_store_usage_sums *ret, struct bh_err *err)
 {
-#define SUMS(whose)                                                                     \
-    {[BH_USAGE_OF_TENANT] = SUMS_BY(whose, "''", ""),                                   \
-     [BH_USAGE_OF_USER] = SUMS_BY(whose, "l.user", " JOIN leases l ON l.id = u.lease"), \
-     [BH_USAGE_OF_GPU] = SUMS_BY(whose, "u.gpu", "")}
-    static const char *const texts[2][BH_USAGE_OFS] = {SUMS(""), SUMS(ONE_TENANT)};
+#define SUMS(whose, lost)                                                                     \
+    {[BH_USAGE_OF_TENANT] = SUMS_BY(whose, lost, "''", ""),                                   \
+     [BH_USAGE_OF_USER] = SUMS_BY(whose, lost, "l.user", " JOIN leases l ON l.id = u.lease"), \
+     [BH_USAGE_OF_GPU] = SUMS_BY(whose, lost, "u.gpu", "")}
+    static const char *const texts[2][BH_USAGE_OFS] = {SUMS("", LOST_OF_ALL), SUMS(ONE_TENANT, LOST_OF_ONE)};
 #undef SUMS
     struct bh_sql q;
     int rc = in_time(filter, err);

@@ -256,6 +256,7 @@ static void take(struct bh_daemon *d, const struct bh_mech_cut *c, const struct 
     (void)snprintf(at->gpu, sizeof(at->gpu), "%s", c->gpu);
     (void)snprintf(at->key, sizeof(at->key), "%s", c->key);
     (void)snprintf(at->uuid, sizeof(at->uuid), "%s", device->uuid);
+    d->look_deep = true; /* whoever makes trouble there is known by its instance */
 }
 
 void bh_mech_look(struct bh_daemon *d)
