@@ -130,4 +130,30 @@ TEST(what_tenants_have_is_added_up_until_it_is_proved_clean)
     fix_fini(&f);
 }
 
+/* A store of the schema before, with leases in it, is added up when it is brought up to date; a rollback takes nothing along. */
+TEST(what_tenants_have_after_an_upgrade_and_a_rollback)
+{
+    enum { BEFORE_HELD = 8 };
+    const struct bh_store_options old = {.mode = BH_STORE_WRITE, .to_version = BEFORE_HELD};
+    struct fix f = {.now = 1000000};
+    uint64_t milli;
+    scratch_init(&f.at);
+    CHECK_EQ(bh_store_open(f.at.path, &old, &f.s, &f.err), 0);
+    CHECK(fix_card(&f, GPU_A, 0) == 0 && fix_card(&f, GPU_B, 1) == 0);
+    CHECK(fix_active(&f, "red", share_of(GPU_A, "", ""), 250, 1000) != 0);
+    CHECK(fix_active(&f, "red", share_of(GPU_A, "", ""), 250, 2000) != 0);
+    CHECK(fix_active(&f, "blue", whole(GPU_B), 1000, CARD_MIB) != 0);
+    bh_store_close(f.s);
+    fix_open(&f);
+    CHECK(held_mib(&f, "red", &milli) == 3000 && milli == 500);
+    CHECK(held_mib(&f, "blue", &milli) == CARD_MIB && milli == 1000);
+    CHECK_EQ(bh_store_begin(f.s, &f.err), 0);
+    CHECK(fix_active(&f, "red", share_of(GPU_A, "", ""), 250, 2000) != 0);
+    CHECK_EQ(held_mib(&f, "red", &milli), 5000);
+    bh_store_rollback(f.s);
+    CHECK(held_mib(&f, "red", &milli) == 3000 && milli == 500);
+    CHECK_EQ(fix_broken(f.s), 0);
+    fix_fini(&f);
+}
+
 TEST_MAIN
