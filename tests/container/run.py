@@ -392,6 +392,10 @@ verdict(tried(raise_it))
     # On version 2 the kernel itself refuses it at the root of a cgroup namespace (nsdelegate).
     fallen = both(no_user_namespace, no_namespace('cgroup'), capability('CAP_SYS_ADMIN'), no_filter)
     wall(1, script, f'memory={96 * MIB}', without=fallen, what='memory')
+
+
+def test_raising_a_rate():
+    need_runc()
     need('ip', 'nft', 'tc')
     drop = '''
 r = subprocess.run(['tc', 'qdisc', 'del', 'dev', 'eth0', 'root'], capture_output=True)
@@ -401,15 +405,13 @@ verdict(r.returncode == 0)
     made('net', 'down')
 
 
-def test_disk_and_network_rates():
+def test_the_rate_of_a_disk():
     need_runc()
-    need('ip', 'nft', 'tc')
     disks = [d for d in sorted(os.listdir('/sys/block')) if not d.startswith(('loop', 'ram', 'zram'))]
     if not disks or not (unified() or os.path.isdir('/sys/fs/cgroup/blkio')):
         raise Skip('no disk, or no blkio cgroup, whose rate could be limited')
     major, minor = pathlib.Path(f'/sys/block/{disks[0]}/dev').read_text().strip().split(':')
-    with lease(1, 'print("ready", flush=True)\nsys.stdin.read()', f'disk={40 * MIB}', f'major={major}', f'minor={minor}', 'net=peers',
-               'rate=200000000') as c:
+    with lease(1, 'print("ready", flush=True)\nsys.stdin.read()', f'disk={40 * MIB}', f'major={major}', f'minor={minor}') as c:
         same(c.line(), 'ready')
         if unified():
             same(c.limits(io='io.max'), [f'{major}:{minor} rbps={40 * MIB} wbps={40 * MIB} riops=max wiops=max'])
@@ -418,6 +420,13 @@ def test_disk_and_network_rates():
                 same(c.limits(blkio=f'blkio.throttle.{way}_bps_device')[0].split(), [f'{major}:{minor}', str(40 * MIB)], way)
             except FileNotFoundError as e:
                 raise Skip(f'the kernel has no {pathlib.Path(e.filename).name}') from e
+
+
+def test_the_rate_of_a_network():
+    need_runc()
+    need('ip', 'nft', 'tc')
+    with lease(1, 'print("ready", flush=True)\nsys.stdin.read()', 'net=peers', 'rate=200000000') as c:
+        same(c.line(), 'ready')
         has(lib.runc('exec', c.name, 'tc', 'qdisc', 'show', 'dev', 'eth0').stdout.decode(), 'rate 200Mbit')
         has(subprocess.run(['tc', 'qdisc', 'show'], capture_output=True, check=True).stdout.decode(), 'rate 200Mbit')
     made('net', 'down')
