@@ -25,6 +25,7 @@ DAEMON, CHECK, AUDIT = (os.path.abspath(a) for a in sys.argv[3:6])
 NOBODY = 65534
 GROUPS = pathlib.Path('/sys/fs/cgroup')
 PRIVATE = 'BULKHEAD_TEST_PRIVATE'  # set once we have a network and mounts of our own
+PATIENCE = int(os.environ.get('BULKHEAD_TEST_PATIENCE', '1'))  # times as long is waited for everything, as on an emulated machine
 
 TENANTS = '''\
 bulkhead: 1
@@ -366,10 +367,10 @@ def cmdline(pid):
 
 
 def until(what, seconds=60, told=lambda: ''):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not what():
         assert time.monotonic() < end, f'waited in vain: {told()}'
-        time.sleep(0.05)
+        time.sleep(0.05 * PATIENCE)
 
 
 @contextlib.contextmanager
