@@ -3,7 +3,7 @@
 
 The cards are simulated, and small: each byte of them is looked at before they go to somebody else. Everything else is real.
 
-Usage: lease.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT
+Usage: lease.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT [TEST...]
 """
 import contextlib
 import json
@@ -81,7 +81,12 @@ def opens(n, lease, *paths):
 def began(n, *words, **more):
     job = n.submit('acme', *words, **more)
     lease = n.active(job)
-    until(lambda: mech.out(n, job).startswith('ready'), 60, lambda: f'{n.job(job)} {mech.out(n, job, "err")} {n.log()[-2000:]}')
+
+    def told():
+        notes = [p.read_text(errors='replace') for p in pathlib.Path(n.state, 'leases', lease[1:]).glob('*') if p.is_file()]
+        return f'{n.job(job)} {notes} {n.log()[-2000:]}'
+    until(lambda: n.state_of(job) == 'ended' or mech.out(n, job).startswith('ready'), 60, told)
+    assert n.state_of(job) == 'running', told()
     return job, lease
 
 
@@ -169,4 +174,5 @@ def test_nothing_is_left():
 
 if __name__ == '__main__':
     mech.own_machine()
-    lab.tap.main(globals())
+    only = sys.argv[8:]
+    lab.tap.main({k: v for k, v in globals().items() if not only or not k.startswith('test_') or k[5:] in only})
