@@ -14,7 +14,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(sys.argv[2]).resolve() / 'tests' / 'web'))
 import drive  # noqa: E402
 import scene  # noqa: E402
-from lab import Node, Skip  # noqa: E402
+from lab import LARGE, Node, Skip  # noqa: E402
 
 SKIPPED = 77
 
@@ -24,7 +24,7 @@ def main():
         os.chdir(folder)
         try:
             env = drive.environment(sys.argv[6])
-            n = Node(text=scene.POLICY)
+            n = Node(LARGE, scene.POLICY)
             try:
                 at = {'url': scene.serve(n), 'operator': scene.token(n, 'operator')}
                 return subprocess.run([drive.node(), drive.HERE / 'bench.mjs'], check=False, timeout=540, env={**env, 'BULKHEAD_SCENE_JSON': json.dumps(at)}).returncode

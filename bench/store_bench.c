@@ -7,6 +7,7 @@
  * times are of time passed; the disk decides most of the grants' (a sync each), so one that syncs nothing else is
  * timed beside them. Prints percentiles, and how long opening takes with all of it. Exit status 1: something failed.
  */
+#include "base/scratch.h"
 #include "core/model/vocab.h"
 #include "store/state_job.h"
 #include "store/state_lease.h"
@@ -218,13 +219,11 @@ static struct bh_store *open_timed(const char *path, bool full, struct bh_err *e
 
 int main(void)
 {
-    char folder[300], path[400], probe[400], name[420];
-    const char *tmp = getenv("TMPDIR");
+    char folder[300], path[400], probe[400];
     struct bh_err err = {0};
     struct bh_buf words;
     uint32_t broken = 0;
-    (void)snprintf(folder, sizeof(folder), "%s/bh-bench-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder))
+    if (!bh_scratch_make(folder, sizeof(folder), "bench"))
         return 1;
     (void)snprintf(path, sizeof(path), "%s/bulkhead.db", folder);
     (void)snprintf(probe, sizeof(probe), "%s/probe", folder);
@@ -244,11 +243,5 @@ int main(void)
            bh_buf_text(&words));
     bh_buf_fini(&words);
     bh_store_close(s);
-    static const char *const left[] = {"", "-wal", "-shm", ".lock"};
-    for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
-        (void)snprintf(name, sizeof(name), "%s%s", path, left[i]);
-        (void)unlink(name);
-    }
-    (void)rmdir(folder);
     return broken != 0;
 }

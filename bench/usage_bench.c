@@ -11,6 +11,7 @@
 #include "store/db_sql.h"
 #include "store/state_usage.h"
 
+#include "base/scratch.h"
 #include "core/model/vocab.h"
 
 #include <inttypes.h>
@@ -183,12 +184,10 @@ static int measure(struct bh_store *s)
 int main(void)
 {
     char folder[300], path[400];
-    const char *tmp = getenv("TMPDIR");
     const struct bh_store_options o = {.mode = BH_STORE_WRITE};
     struct bh_store *s;
     struct bh_err err;
-    (void)snprintf(folder, sizeof(folder), "%s/bh-usage-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder))
+    if (!bh_scratch_make(folder, sizeof(folder), "usage"))
         return 1;
     (void)snprintf(path, sizeof(path), "%s/bulkhead.db", folder);
     must(bh_store_open(path, &o, &s, &err), &err);
@@ -206,12 +205,5 @@ int main(void)
            TENANTS * LEASES_EACH, (double)(now_ns(CLOCK_MONOTONIC) - from) / 1e9);
     const int rc = measure(s);
     bh_store_close(s);
-    static const char *const ends[] = {"", "-wal", "-shm", ".lock"};
-    for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-        char file[480];
-        (void)snprintf(file, sizeof(file), "%s%s", path, ends[i]);
-        (void)unlink(file);
-    }
-    (void)rmdir(folder);
     return rc;
 }

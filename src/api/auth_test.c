@@ -2,6 +2,7 @@
 /* auth_test.c - peers, roles of the policy, tokens. */
 #include "api/auth.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "store/state_token.h"
 
@@ -101,36 +102,22 @@ TEST(roles_by_user_and_by_group)
     bh_policy_fini(&policy);
 }
 
-static struct bh_store *new_store(char *folder)
+static struct bh_store *new_store(char folder[BH_SCRATCH_PATH])
 {
     const struct bh_store_options options = {.mode = BH_STORE_WRITE};
     struct bh_store *s = NULL;
-    char path[320];
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(folder, 256, "%s/bh-auth-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder))
+    char path[BH_SCRATCH_PATH + 8];
+    if (!bh_scratch_make(folder, BH_SCRATCH_PATH, "auth"))
         return NULL;
     (void)snprintf(path, sizeof(path), "%s/db", folder);
     return bh_store_open(path, &options, &s, NULL) == 0 ? s : NULL;
-}
-
-static void remove_store(struct bh_store *s, const char *folder)
-{
-    static const char *const names[] = {"db", "db-wal", "db-shm", "db.lock"};
-    char path[320];
-    bh_store_close(s);
-    for (size_t i = 0; i < BH_COUNT_OF(names); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(folder);
 }
 
 TEST(tokens)
 {
     BH_AUTO(bh_arena_fini) struct bh_arena arena = {0};
     const struct bh_peer far = {.uid = BH_API_NO_UID, .from = "192.0.2.1"};
-    char text[2][BH_TOKEN_TEXT], folder[256];
+    char text[2][BH_TOKEN_TEXT], folder[BH_SCRATCH_PATH];
     struct bh_api_problem p = {0};
     struct bh_store_token t = {
         .subject = "service:ci", .role = "viewer", .tenant = "", .created_ms = 1, .expires_ms = 100};
@@ -160,7 +147,8 @@ TEST(tokens)
     CHECK_EQ(bh_store_token_revoke(s, id, 60, NULL), 0);
     CHECK_EQ(bh_auth_caller(&far, text[1], &policy, s, 50, &arena, &c, &p), BH_UNKNOWN_CALLER);
     bh_policy_fini(&policy);
-    remove_store(s, folder);
+    bh_store_close(s);
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(what_is_no_token)

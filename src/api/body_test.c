@@ -63,6 +63,24 @@ TEST(everything_at_once)
     CHECK(!o.text && !o.n && !o.one && !o.texts.n);
 }
 
+/* Whoever has the list may walk it to its NULL, however many there are. */
+TEST(a_list_of_texts_ends_with_null)
+{
+    for (size_t n = 1; n <= 12; n++) {
+        BH_AUTO(bh_arena_fini) struct bh_arena arena = {0};
+        struct bh_api_problem p = {0};
+        struct outer o;
+        char text[128];
+        size_t at = (size_t)snprintf(text, sizeof(text), "{\"texts\": [");
+        for (size_t i = 0; i < n; i++)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s\"abc\"", i ? "," : "");
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "]}");
+        CHECK_EQ(bh_api_body_read(&outer_shape, text, at, &arena, &o, &p), 0);
+        CHECK_EQ(o.texts.n, n);
+        CHECK(o.texts.at[n] == NULL);
+    }
+}
+
 TEST(what_is_refused)
 {
     static const struct {

@@ -196,6 +196,8 @@ struct bh_api_ops {
     /* Into a file of this name below the state folder's `backups`. */
     int (*backup)(void *self, const struct bh_api_caller *by, const char *name, uint64_t ticket,
                   struct bh_err *err);
+    /* The view's checks as of now: asked for before they are shown, for they cost more than most answers. NULL: they always are. */
+    void (*checks)(void *self);
     /* Everything that is measured, whoever asks: what is shown to whom is decided when it is written. Cannot fail. */
     void (*metrics)(void *self, struct bh_metrics *ret);
     /* Somebody showed a token that is none, or was locked out: to be audited. Cannot be refused. */

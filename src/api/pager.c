@@ -5,15 +5,20 @@
 void bh_pager_init(struct bh_pager *p, const struct bh_api_req *q)
 {
     const struct bh_q_list *in = q->in;
+    const uint64_t limit = in->limit ? in->limit : BH_STORE_PAGE;
+    /* One more than wanted says that there is more. Who sees some of them looks through larger pages, soon. */
     *p = (struct bh_pager){.q = q,
-                           .page = {.after = in->after, .limit = BH_API_LIST_MAX, .newest = in->newest},
-                           .limit = in->limit ? in->limit : BH_STORE_PAGE,
+                           .page = {.after = in->after, .limit = (uint32_t)limit + 1, .newest = in->newest},
+                           .limit = limit,
                            .more = true};
+    if (p->page.limit > BH_API_LIST_MAX)
+        p->page.limit = BH_API_LIST_MAX;
 }
 
 void bh_pager_got(struct bh_pager *p, size_t n)
 {
     p->more = n == p->page.limit;
+    p->page.limit = BH_API_LIST_MAX;
 }
 
 bool bh_pager_shows(struct bh_pager *p, uint64_t id, const char *tenant)

@@ -49,6 +49,22 @@ static int add_slices(struct bh_api_core *core, struct bh_api_req *q, const char
     return rc;
 }
 
+/* As the schema keeps it: no slice is looked at. */
+static int add_held(struct bh_api_core *core, struct bh_api_req *q, struct bh_uses *ret, struct bh_err *err)
+{
+    bh_store_helds held = {0};
+    const int rc = bh_store_held_list(core->store, &q->arena, &held, err);
+    for (size_t i = 0; rc == 0 && i < held.n; i++) {
+        if (!held.at[i].milli && !held.at[i].mib)
+            continue; /* it had something once */
+        struct bh_use *u = use_of(ret, q, held.at[i].tenant);
+        u->milli += held.at[i].milli;
+        u->mib += held.at[i].mib;
+    }
+    bh_vec_fini(&held);
+    return rc;
+}
+
 static int count_jobs(struct bh_api_core *core, const char *tenant, enum bh_job_state state, uint64_t *ret,
                       struct bh_err *err)
 {
@@ -99,10 +115,11 @@ int bh_uses_read_gpu(struct bh_api_core *core, struct bh_api_req *q, const char 
 int bh_uses_read(struct bh_api_core *core, struct bh_api_req *q, struct bh_uses *ret)
 {
     struct bh_err err;
-    int rc = bh_uses_read_gpu(core, q, NULL, ret);
-    if (rc < 0)
-        return rc;
-    rc = add_counts(core, ret, &err);
+    *ret = (struct bh_uses){.n_others = 0};
+    add_tenants(core, q, ret);
+    int rc = add_held(core, q, ret, &err);
+    if (rc == 0)
+        rc = add_counts(core, ret, &err);
     if (rc == 0)
         return 0;
     bh_uses_fini(ret);

@@ -26,8 +26,9 @@ struct bh_use_slice {
 struct bh_uses {
     BH_VEC(struct bh_use) at; /* those the caller may see, in the order of the policy */
     struct bh_use others;
-    uint64_t n_others;                  /* tenants */
-    BH_VEC(struct bh_use_slice) slices; /* all of them: whose they are must be asked before they are shown */
+    uint64_t n_others; /* tenants */
+    /* Of bh_uses_read_gpu(), all of them: whose they are must be asked before they are shown. */
+    BH_VEC(struct bh_use_slice) slices;
 };
 
 int bh_uses_read(struct bh_api_core *core, struct bh_api_req *q, struct bh_uses *ret) BH_MUST_USE;

@@ -2,21 +2,17 @@
 #include "base/sysfile.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char root[] = "/tmp/bh-sysfile-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 
 static void put(const char *name, const char *text, size_t n)
 {
-    char path[BH_SYSPATH_MAX];
-    FILE *f = bh_syspath(path, name) ? fopen(path, "w") : NULL;
-    if (f) {
-        (void)fwrite(text, 1, n, f);
-        (void)fclose(f);
-    }
+    CHECK(bh_scratch_put_bytes(root, name, text, n));
 }
 
 TEST(files_are_looked_up_below_the_root)
@@ -24,7 +20,7 @@ TEST(files_are_looked_up_below_the_root)
     BH_AUTOFREE char *text = NULL;
     size_t n;
     CHECK_STR(bh_sysroot(), "");
-    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(bh_scratch_root(root, sizeof(root), "sysfile"));
     CHECK_STR(bh_sysroot(), root);
     put("/a", "one\0two", 7);
     CHECK_EQ(bh_sysfile_read("/a", 100, &text, &n, NULL), BH_OK);
@@ -65,15 +61,7 @@ TEST(what_cannot_be_read_is_said)
     CHECK(bh_syspath(buf, "/pipe") && mkfifo(buf, 0600) == 0);
     CHECK_EQ(bh_sysfile_read("/pipe", 10, &text, NULL, &err), BH_SYSTEM);
     CHECK(text == NULL);
-}
-
-TEST(the_folder_goes_away)
-{
-    static const char *const names[] = {"/a", "/line", "/big", "/pipe"};
-    char path[BH_SYSPATH_MAX];
-    for (size_t i = 0; i < BH_COUNT_OF(names); i++)
-        CHECK(bh_syspath(path, names[i]) && unlink(path) == 0);
-    CHECK_EQ(rmdir(root), 0);
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

@@ -2,6 +2,7 @@
 #include "cli/cap.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 #include "base/units.h"
 #include "wire/lease.h"
@@ -55,57 +56,26 @@ TEST(views)
 }
 
 /* A machine with one card of this name, below a folder of its own. */
-static bool machine_with(char *folder, const char *model)
+static bool machine_with(char folder[BH_SCRATCH_PATH], const char *model)
 {
-    static const char *const parts[] = {"proc", "proc/driver", "proc/driver/nvidia",
-                                        "proc/driver/nvidia/gpus", "proc/driver/nvidia/gpus/0000:01:00.0"};
-    char path[512];
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, 256, "%s/cap-test-XXXXXX", base ? base : P_tmpdir);
-    if (!mkdtemp(folder))
-        return false;
-    for (size_t i = 0; i < BH_COUNT_OF(parts); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, parts[i]);
-        if (mkdir(path, 0755) < 0)
-            return false;
-    }
-    (void)snprintf(path, sizeof(path), "%s/%s/information", folder, parts[BH_COUNT_OF(parts) - 1]);
-    FILE *f = fopen(path, "we");
-    if (!f)
-        return false;
-    fprintf(f, "Model: \t\t %s\n", model);
-    return fclose(f) == 0 && setenv("BULKHEAD_SYSROOT", folder, 1) == 0;
-}
-
-static void remove_machine(const char *folder)
-{
-    static const char *const parts[] = {"proc/driver/nvidia/gpus/0000:01:00.0/information",
-                                        "proc/driver/nvidia/gpus/0000:01:00.0",
-                                        "proc/driver/nvidia/gpus",
-                                        "proc/driver/nvidia",
-                                        "proc/driver",
-                                        "proc",
-                                        "."};
-    char path[512];
-    for (size_t i = 0; i < BH_COUNT_OF(parts); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, parts[i]);
-        (void)remove(i + 1 < BH_COUNT_OF(parts) ? path : folder);
-    }
-    (void)unsetenv("BULKHEAD_SYSROOT");
+    char text[64];
+    (void)snprintf(text, sizeof(text), "Model: \t\t %s\n", model);
+    return bh_scratch_root(folder, BH_SCRATCH_PATH, "cap") &&
+           bh_scratch_put(folder, "proc/driver/nvidia/gpus/0000:01:00.0/information", text);
 }
 
 TEST(cards)
 {
-    char folder[256];
+    char folder[BH_SCRATCH_PATH];
     struct bh_err err;
     CHECK(machine_with(folder, "NVIDIA H200"));
     CHECK_EQ(bh_cap_check_cards(141 * BH_GIB, &err), 0);
     CHECK_EQ(bh_cap_check_cards(200 * BH_GIB, &err), BH_REFUSED);
     CHECK(strstr(err.msg, "200 GiB") && strstr(err.msg, "H200") && strstr(err.msg, "141 GiB"));
-    remove_machine(folder);
+    CHECK(bh_scratch_remove(folder));
     CHECK(machine_with(folder, "a card from the future"));
     CHECK_EQ(bh_cap_check_cards(2000 * BH_GIB, &err), 0);
-    remove_machine(folder);
+    CHECK(bh_scratch_remove(folder) && unsetenv("BULKHEAD_SYSROOT") == 0);
 }
 
 TEST_MAIN

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/doctor.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <unistd.h>
@@ -23,24 +24,20 @@ TEST(a_machine_without_a_driver_has_facts_all_the_same)
 
 TEST(the_kernel_of_another_machine_is_not_asked)
 {
-    char root[512];
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(root, sizeof(root), "%s/bh-gather-XXXXXX", tmp ? tmp : P_tmpdir);
-    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    char root[BH_SCRATCH_PATH];
+    CHECK(bh_scratch_root(root, sizeof(root), "gather"));
     bh_doctor_gather(&g, 0);
     CHECK(g.probes.skipped && g.probes.memfd.state == BH_PROBE_SKIPPED);
     CHECK_STR(g.platform.root, root);
     bh_doctor_gathered_fini(&g);
-    CHECK(unsetenv("BULKHEAD_SYSROOT") == 0 && rmdir(root) == 0);
+    CHECK(unsetenv("BULKHEAD_SYSROOT") == 0 && bh_scratch_remove(root));
 }
 
 TEST(a_simulated_node_says_so_and_its_kernel_is_this_one)
 {
-    char root[512], mark[600];
-    const char *tmp = getenv("TMPDIR");
+    char root[BH_SCRATCH_PATH];
     CHECK(setenv("BULKHEAD_NVML", "no-such-library.so", 1) == 0);
-    (void)snprintf(root, sizeof(root), "%s/bh-gather-XXXXXX", tmp ? tmp : P_tmpdir);
-    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(bh_scratch_root(root, sizeof(root), "gather"));
     CHECK(setenv("BULKHEAD_SIM", root, 1) == 0);
     bh_doctor_gather(&g, 0);
     CHECK(g.facts.stand_in && !g.probes.skipped && g.probes.memfd.state != BH_PROBE_SKIPPED);
@@ -49,14 +46,12 @@ TEST(a_simulated_node_says_so_and_its_kernel_is_this_one)
     bh_doctor_gather(&g, 0);
     CHECK(!g.facts.stand_in && g.probes.skipped);
     bh_doctor_gathered_fini(&g);
-    (void)snprintf(mark, sizeof(mark), "%s/.bulkhead-simulated", root);
-    FILE *f = fopen(mark, "w");
-    CHECK(f && fclose(f) == 0);
+    CHECK(bh_scratch_put(root, ".bulkhead-simulated", ""));
     bh_doctor_gather(&g, 0);
     CHECK(g.facts.stand_in && !g.probes.skipped);
     bh_doctor_gathered_fini(&g);
     CHECK(unsetenv("BULKHEAD_SIM") == 0 && unsetenv("BULKHEAD_SYSROOT") == 0);
-    CHECK(unlink(mark) == 0 && rmdir(root) == 0);
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

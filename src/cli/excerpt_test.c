@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/scratch.h"
 #include "base/test.h"
 #include "cli/excerpt.h"
 
@@ -8,23 +9,22 @@
 /* The excerpt of one place in a file with this text. */
 static void excerpt(const char *text, uint32_t line, uint32_t column, unsigned width, char *ret, size_t n)
 {
-    char path[] = "/tmp/bh-excerpt-XXXXXX";
+    char folder[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 8];
     const char *files[1] = {path};
     struct bh_input in = {0};
     struct bh_excerpts e;
     struct bh_buf b;
-    int fd = mkstemp(path);
-    ssize_t done = write(fd, text, strlen(text));
+    const bool done = bh_scratch_make(folder, sizeof(folder), "excerpt") &&
+                      bh_scratch_put(folder, "p", text) && bh_scratch_path(path, sizeof(path), folder, "p");
     in.files.at = files;
     in.files.n = 1;
     bh_buf_init(&b, 1 << 16);
     bh_excerpts_init(&e, &in);
     bh_excerpt_add(&e, (struct bh_pos){0, line, column}, width, &b);
-    (void)snprintf(ret, n, "%s", done < 0 ? "?" : bh_buf_text(&b));
+    (void)snprintf(ret, n, "%s", done ? bh_buf_text(&b) : "?");
     bh_excerpts_fini(&e);
     bh_buf_fini(&b);
-    close(fd);
-    unlink(path);
+    (void)bh_scratch_remove(folder);
 }
 
 #define CHECK_EXCERPT(text, line, column, want)              \
@@ -68,14 +68,13 @@ TEST(control_sequences_in_the_file_are_shown)
 
 TEST(pipes_and_lost_files_are_passed_over)
 {
-    char path[] = "/tmp/bh-excerpt-XXXXXX";
+    char folder[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 8];
     const char *files[2] = {path, "-"};
     struct bh_input in = {0};
     struct bh_excerpts e;
     struct bh_buf b;
-    CHECK(mkdtemp(path) != NULL);
-    CHECK_EQ(rmdir(path), 0);
-    CHECK_EQ(mkfifo(path, 0600), 0);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "excerpt"));
+    CHECK(bh_scratch_path(path, sizeof(path), folder, "pipe") && mkfifo(path, 0600) == 0);
     in.files.at = files;
     in.files.n = 2;
     bh_buf_init(&b, 1 << 10);
@@ -86,8 +85,8 @@ TEST(pipes_and_lost_files_are_passed_over)
     size_t n = b.n;
     bh_excerpts_fini(&e);
     bh_buf_fini(&b);
-    unlink(path);
     CHECK_EQ(n, 0);
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST_MAIN

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/scratch.h"
 #include "base/test.h"
 #include "cli/load.h"
 
@@ -8,12 +9,16 @@
 /* Load one file with this text, standard error put into `said`. */
 static int load(const char *text, char *said, size_t n)
 {
-    char path[] = "/tmp/bh-load-XXXXXX.yaml", talk[] = "/tmp/bh-load-XXXXXX";
+    char folder[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 8], talk[BH_SCRATCH_PATH + 8];
     const char *operands[1] = {path};
     struct bh_cli cli = {.operands = operands, .n_operands = 1};
     struct bh_input in = {0};
-    int fd = mkstemps(path, 5), err = mkstemp(talk), keep = dup(STDERR_FILENO);
-    if (fd < 0 || err < 0 || keep < 0 || write(fd, text, strlen(text)) < 0)
+    if (!bh_scratch_make(folder, sizeof(folder), "load") || !bh_scratch_put(folder, "p.yaml", text))
+        abort();
+    (void)snprintf(path, sizeof(path), "%s/p.yaml", folder);
+    (void)snprintf(talk, sizeof(talk), "%s/said", folder);
+    const int err = open(talk, O_RDWR | O_CREAT | O_CLOEXEC, 0600), keep = dup(STDERR_FILENO);
+    if (err < 0 || keep < 0)
         abort();
     fflush(stderr);
     dup2(err, STDERR_FILENO);
@@ -23,20 +28,10 @@ static int load(const char *text, char *said, size_t n)
     ssize_t got = pread(err, said, n - 1, 0);
     said[got > 0 ? got : 0] = '\0';
     bh_input_fini(&in);
-    close(fd);
     close(err);
     close(keep);
-    unlink(path);
-    unlink(talk);
+    (void)bh_scratch_remove(folder);
     return status;
-}
-
-static void put(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        abort();
-    close(fd);
 }
 
 TEST(a_good_policy_loads_quietly)
@@ -64,24 +59,22 @@ TEST(a_fleet_alone_is_nothing_to_judge)
 
 TEST(a_mistake_in_a_folder_leaves_the_rest)
 {
-    char folder[] = "/tmp/bh-load-XXXXXX", good[64], bad[64];
+    char folder[BH_SCRATCH_PATH], good[BH_SCRATCH_PATH + 8];
     const char *operands[1] = {folder};
     struct bh_cli cli = {.operands = operands, .n_operands = 1};
     struct bh_input in = {0};
-    CHECK(mkdtemp(folder));
-    (void)snprintf(good, sizeof(good), "%s/a.yaml", folder);
-    (void)snprintf(bad, sizeof(bad), "%s/b.yaml", folder);
-    put(good, "bulkhead: 1\ntenants:\n  - name: acme\n");
-    put(bad, "a: [\n");
+    CHECK(bh_scratch_make(folder, sizeof(folder), "load"));
+    CHECK(bh_scratch_put(folder, "a.yaml", "bulkhead: 1\ntenants:\n  - name: acme\n"));
+    CHECK(bh_scratch_put(folder, "b.yaml", "a: [\n"));
     CHECK_EQ(bh_cli_load(&cli, &in, NULL), BH_EXIT_OK);
     CHECK_EQ(in.n_set_aside, 1);
     CHECK_EQ(in.units.n, 1);
     bh_input_fini(&in);
-    unlink(good);
+    (void)snprintf(good, sizeof(good), "%s/a.yaml", folder);
+    CHECK_EQ(unlink(good), 0);
     CHECK_EQ(bh_cli_load(&cli, &in, NULL), BH_EXIT_UNREADABLE);
     bh_input_fini(&in);
-    unlink(bad);
-    rmdir(folder);
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(a_path_that_is_not_there_is_unreadable)

@@ -7,6 +7,7 @@
 #define BH_CLI_REMOTE_FIXTURE_H
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 #include "cli/remote.h"
 
@@ -20,7 +21,7 @@
 
 #define OK_JSON "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n"
 
-static char fixture_dir[128];
+static char fixture_dir[BH_SCRATCH_SOCKET_PATH];
 static pid_t fixture_pid;
 
 static inline _Noreturn void fixture_serve(const char *const *answers, int listener, int asked)
@@ -42,12 +43,11 @@ static inline _Noreturn void fixture_serve(const char *const *answers, int liste
 static inline bool fixture_start(const char *const *answers)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    const char *tmp = getenv("TMPDIR");
     char path[160];
-    (void)snprintf(fixture_dir, sizeof(fixture_dir), "%.60s/bh-cli-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(fixture_dir) || setenv("BULKHEAD_RUN_DIR", fixture_dir, 1) < 0)
+    if (!bh_scratch_make(fixture_dir, sizeof(fixture_dir), "cli") ||
+        setenv("BULKHEAD_RUN_DIR", fixture_dir, 1) < 0)
         return false;
-    (void)snprintf(a.sun_path, sizeof(a.sun_path), "%.90s/api.sock", fixture_dir);
+    (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s/api.sock", fixture_dir);
     (void)snprintf(path, sizeof(path), "%s/asked", fixture_dir);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int asked = open(path, O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0600);
@@ -64,19 +64,12 @@ static inline bool fixture_start(const char *const *answers)
 static inline const char *fixture_stop(void)
 {
     static char text[8192];
-    char path[160];
     (void)kill(fixture_pid, SIGKILL);
     (void)waitpid(fixture_pid, NULL, 0);
-    (void)snprintf(path, sizeof(path), "%s/asked", fixture_dir);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    text[n > 0 ? n : 0] = '\0';
-    if (fd >= 0)
-        (void)close(fd);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/api.sock", fixture_dir);
-    (void)unlink(path);
-    (void)rmdir(fixture_dir);
+    char *asked = bh_scratch_get(fixture_dir, "asked");
+    (void)snprintf(text, sizeof(text), "%s", asked ? asked : "");
+    free(asked);
+    (void)bh_scratch_remove(fixture_dir);
     return text;
 }
 

@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/scratch.h"
 #include "base/test.h"
 #include "cli/save.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/bh-save-XXXXXX", path[64];
-static char got[64];
+static char folder[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 8];
 
 static const char *content(void)
 {
-    FILE *f = fopen(path, "r");
-    size_t n = f ? fread(got, 1, sizeof(got) - 1, f) : 0;
-    got[n] = '\0';
-    if (f)
-        fclose(f);
+    static char got[64];
+    char *text = bh_scratch_get(folder, "p.yaml");
+    (void)snprintf(got, sizeof(got), "%s", text ? text : "(none)");
+    free(text);
     return got;
 }
 
 TEST(a_new_file_is_written_whole)
 {
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "save"));
     (void)snprintf(path, sizeof(path), "%s/p.yaml", folder);
     CHECK_EQ(bh_file_save(path, "one\n", 4, false, NULL), 0);
     CHECK_STR(content(), "one\n");
@@ -36,7 +35,7 @@ TEST(replace_replaces)
 {
     CHECK_EQ(bh_file_save(path, "two\n", 4, true, NULL), 0);
     CHECK_STR(content(), "two\n");
-    char beside[80];
+    char beside[sizeof(path) + 8];
     struct stat st;
     (void)snprintf(beside, sizeof(beside), "%s.new", path);
     CHECK(stat(beside, &st) < 0);
@@ -44,7 +43,7 @@ TEST(replace_replaces)
 
 TEST(a_dangling_link_is_not_followed)
 {
-    char link[80];
+    char link[sizeof(path)];
     (void)snprintf(link, sizeof(link), "%s/link", folder);
     CHECK_EQ(symlink("nowhere", link), 0);
     int rc = bh_file_save(link, "x", 1, false, NULL);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/scratch.h"
 #include "base/test.h"
 #include "cli/scenario.h"
 
@@ -19,16 +20,13 @@ static const struct bh_cmd cmd = {.name = "why"};
 
 static int open_text(const char *text, struct bh_scenario *s)
 {
-    char path[4096];
+    char folder[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 8];
     struct bh_cli cli = {.cmd = &cmd};
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(path, sizeof(path), "%s/scenario.XXXXXX", tmp ? tmp : P_tmpdir);
-    const int fd = mkstemp(path);
-    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+    if (!bh_scratch_make(folder, sizeof(folder), "scenario") || !bh_scratch_put(folder, "s.yaml", text))
         abort();
-    (void)close(fd);
+    (void)snprintf(path, sizeof(path), "%s/s.yaml", folder);
     const int status = bh_scenario_open(&cli, path, s);
-    (void)unlink(path);
+    (void)bh_scratch_remove(folder);
     return status;
 }
 

@@ -4,7 +4,8 @@
  *
  * A connection is kept between questions. The daemon may have closed it meanwhile (it was idle, or the daemon is another):
  * then a question that nothing was received of is asked once more, on a new one, unless asking twice could do
- * something twice.
+ * something twice. A daemon that has had too many questions of one caller says when it takes the next: a short while is
+ * waited here, so that a list of many pages comes whole.
  */
 #include "client/client.h"
 
@@ -23,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { HEAD_MAX = 8192 };
+enum { HEAD_MAX = 8192, PATIENCE_S = 2 };
 
 bool bh_client_path(char ret[108])
 {
@@ -278,6 +279,12 @@ static int stated(const struct bh_http *h, const struct bh_buf *body, struct bh_
     return told.code;
 }
 
+/* Nothing was done, and it is worth the wait: of what patience there is left. */
+static bool is_for_later(const struct bh_http *h, uint64_t left_s)
+{
+    return h->status == 429 && h->retry_s > 0 && h->retry_s <= left_s;
+}
+
 int bh_client_ask(struct bh_client *c, const struct bh_client_ask *ask, struct bh_client_reply *ret,
                   struct bh_err *err)
 {
@@ -286,10 +293,15 @@ int bh_client_ask(struct bh_client *c, const struct bh_client_ask *ask, struct b
     int rc = write_head(ask, false, NULL, head, err);
     if (rc < 0)
         return rc;
-    ret->body.n = 0;
-    ret->body.full = false;
-    ret->status = 0;
-    rc = converse(c, head, ask, &h, into_buf, &ret->body, err);
+    for (uint64_t left_s = PATIENCE_S;; left_s -= h.retry_s) {
+        ret->body.n = 0;
+        ret->body.full = false;
+        ret->status = 0;
+        rc = converse(c, head, ask, &h, into_buf, &ret->body, err);
+        if (rc < 0 || !is_for_later(&h, left_s))
+            break;
+        (void)poll(NULL, 0, (int)h.retry_s * 1000);
+    }
     if (rc < 0)
         return rc;
     ret->status = h.status;

@@ -3,6 +3,7 @@
 #include "client/client.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <signal.h>
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[256], path[108];
+static char folder[BH_SCRATCH_SOCKET_PATH], path[108];
 static pid_t child;
 
 /* Each answer is given to one request; "" hangs up instead. A new connection is taken where the last one ended. */
@@ -38,10 +39,9 @@ static void serve(const char *const *answers, int listener)
 static bool start(const char *const *answers)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof(folder), "%.60s/bh-client-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder) || snprintf(path, sizeof(path), "%.90s/api.sock", folder) >= (int)sizeof(path))
+    if (!bh_scratch_make(folder, sizeof(folder), "client"))
         return false;
+    (void)snprintf(path, sizeof(path), "%s/api.sock", folder);
     (void)snprintf(a.sun_path, sizeof(a.sun_path), "%s", path);
     const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(listener, (struct sockaddr *)&a, sizeof(a)) < 0 || listen(listener, 8) < 0)
@@ -56,8 +56,7 @@ static void stop(void)
 {
     (void)kill(child, SIGKILL);
     (void)waitpid(child, NULL, 0);
-    (void)unlink(path);
-    (void)rmdir(folder);
+    (void)bh_scratch_remove(folder);
 }
 
 #define HEAD(n) "HTTP/1.1 200 OK\r\nContent-Length: " #n "\r\n\r\n"
@@ -107,6 +106,29 @@ TEST(the_daemons_words)
     CHECK_EQ(bh_client_get(&c, "/", &r, &err), BH_SYSTEM);
     CHECK_STR(err.msg, "the daemon answered 400");
     CHECK_EQ(bh_client_get(&c, "/", &r, &err), BH_BUSY);
+    bh_client_reply_fini(&r);
+    bh_client_fini(&c);
+    stop();
+}
+
+#define LATER(s) "HTTP/1.1 429 x\r\nRetry-After: " #s "\r\nContent-Length: 0\r\n\r\n"
+
+TEST(a_short_while_is_waited_a_long_one_is_told)
+{
+    static const char *const answers[] = {LATER(1), LATER(1), HEAD(2) "ok", LATER(3600), LATER(tomorrow),
+                                          LATER(2), LATER(1), HEAD(2) "ok", NULL};
+    struct bh_client_reply r;
+    struct bh_client c;
+    CHECK(start(answers));
+    CHECK_EQ(bh_client_init_at(&c, path, NULL), 0);
+    bh_client_reply_init(&r);
+    CHECK_EQ(bh_client_post(&c, "/", "{}", &r, NULL), 0);
+    CHECK_STR(bh_buf_text(&r.body), "ok");
+    CHECK(bh_client_get(&c, "/", &r, NULL) < 0);
+    CHECK_EQ(r.status, 429);
+    CHECK(bh_client_get(&c, "/", &r, NULL) < 0);
+    CHECK(bh_client_get(&c, "/", &r, NULL) < 0); /* two seconds are enough */
+    CHECK_EQ(bh_client_get(&c, "/", &r, NULL), 0);
     bh_client_reply_fini(&r);
     bh_client_fini(&c);
     stop();

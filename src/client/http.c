@@ -72,6 +72,9 @@ static int header(struct bh_http *h, struct bh_err *err)
     } else if (bh_str_eq_nocase(h->line, "bulkhead-dropped")) {
         if (bh_uint_parse(value, INT64_MAX, &h->dropped, NULL) < 0)
             return wrong(err, "a number of bytes that is none");
+    } else if (bh_str_eq_nocase(h->line, "retry-after")) {
+        if (bh_uint_parse(value, INT64_MAX, &h->retry_s, NULL) < 0)
+            h->retry_s = 0; /* a date: as if nothing were said */
     } else if (bh_str_eq_nocase(h->line, "bulkhead-ended"))
         h->ended = bh_str_eq(value, "true");
     return 0;

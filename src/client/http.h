@@ -37,6 +37,7 @@ struct bh_http {
     uint64_t next_offset; /* UINT64_MAX: not said */
     bool ended;
     uint64_t dropped;
+    uint64_t retry_s; /* Retry-After; 0: not said */
     size_t n_line;
     char line[BH_HTTP_LINE_MAX];
 };

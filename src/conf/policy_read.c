@@ -265,6 +265,17 @@ static const struct bh_field idle_fields[] = {
 };
 BH_TABLE(idle_table, idle_fields);
 
+/* Less could not even start a program; more is no limit. */
+#define BANDWIDTH(T)                                                                           \
+    {                                                                                          \
+        {BH_FIELD("network", SIZE, T, bandwidth.network), .min = BH_MIB, .max = BH_GIB << 10}, \
+        {BH_FIELD("disk", SIZE, T, bandwidth.disk), .min = BH_MIB, .max = BH_GIB << 10},       \
+    }
+static const struct bh_field tenant_bandwidth_fields[] = BANDWIDTH(struct bh_tenant);
+BH_TABLE(tenant_bandwidth_table, tenant_bandwidth_fields);
+static const struct bh_field class_bandwidth_fields[] = BANDWIDTH(struct bh_class);
+BH_TABLE(class_bandwidth_table, class_bandwidth_fields);
+
 static const struct bh_field tenant_fields[] = {
     {BH_FIELD("name", NAME, struct bh_tenant, name), .required = true},
     {BH_FIELD("trust", WORD, struct bh_tenant, trust), .of.words = &bh_words_trust},
@@ -283,6 +294,7 @@ static const struct bh_field tenant_fields[] = {
     {BH_FIELD_MAP("network", &network_table), BH_POS(struct bh_tenant, network.pos)},
     {BH_FIELD_MAP("storage", &storage_table), BH_POS(struct bh_tenant, storage.pos)},
     {BH_FIELD_MAP("idle", &idle_table), BH_POS(struct bh_tenant, idle.pos)},
+    {BH_FIELD_MAP("bandwidth", &tenant_bandwidth_table), BH_POS(struct bh_tenant, bandwidth.pos)},
     {BH_FIELD("images", TEXTS, struct bh_tenant, images)},
 };
 BH_TABLE(tenant_table, tenant_fields);
@@ -486,6 +498,7 @@ static const struct bh_field class_fields[] = {
     {BH_FIELD("quota", WORDS, struct bh_class, quotas), .of.words = &bh_words_quota_model},
     {BH_FIELD("tier", WORDS, struct bh_class, tiers), .of.words = &bh_words_tier},
     {BH_FIELD("slo", WORDS, struct bh_class, slos), .of.words = &bh_words_slo_kind},
+    {BH_FIELD_MAP("bandwidth", &class_bandwidth_table), BH_POS(struct bh_class, bandwidth.pos)},
 };
 BH_TABLE(class_table, class_fields);
 

@@ -511,6 +511,24 @@ TEST(memory_goes_back)
     CHECK(f.policy.arena.head == NULL);
 }
 
+TEST(bandwidth_of_a_tenant_and_of_its_class)
+{
+    CHECK_STR(said("bulkhead: 1\n"
+                   "tenants:\n"
+                   "  - {name: a, class: bulk, quota: {model: hard}, bandwidth: {disk: 2GiB}}\n"
+                   "  - {name: b, class: batch, quota: {model: hard}}\n"
+                   "classes: [{name: bulk, bandwidth: {network: 3GiB, disk: 1GiB}}]\n"),
+              "");
+    const struct bh_bandwidth a = f.policy.tenants.at[0].bandwidth, b = f.policy.tenants.at[1].bandwidth;
+    CHECK(a.network == 0 && a.disk == 2 * BH_GIB && a.pos.line == 3);
+    CHECK(b.network == 0 && b.disk == 0 && b.pos.line == 0);
+    const struct bh_bandwidth c = f.policy.classes.at[0].bandwidth;
+    CHECK(c.network == 3 * BH_GIB && c.disk == BH_GIB && c.pos.line == 5);
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, bandwidth: {disk: 1KiB}}\n"));
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, bandwidth: {disc: 1GiB}}\n"));
+    CHECK(*said("bulkhead: 1\ntenants:\n  - {name: a, bandwidth: 1GiB}\n"));
+}
+
 TEST(when_the_idle_sleep)
 {
     CHECK_STR(said("bulkhead: 1\ntenants:\n  - {name: a, quota: {model: hard}, idle: {sleepAfter: 30m}}\n"),

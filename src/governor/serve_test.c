@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "governor/serve.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "governor/counters_fixture.h"
 #include "governor/driver_fixture.h"
@@ -503,9 +504,9 @@ TEST(it_listens_and_ends_when_nobody_has_come_for_a_while)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int asked = 0;
-    const char *folder = getenv("TMPDIR");
-    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/serve-test.%ld", folder ? folder : P_tmpdir,
-                   (long)getpid());
+    char folder[BH_SCRATCH_SOCKET_PATH];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "serve"));
+    CHECK(bh_scratch_path(at.sun_path, sizeof(at.sun_path), folder, "s"));
     const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     CHECK_EQ(bind(listener, (const struct sockaddr *)&at, sizeof(at)), 0);
     CHECK_EQ(listen(listener, 4), 0);
@@ -527,7 +528,7 @@ TEST(it_listens_and_ends_when_nobody_has_come_for_a_while)
     CHECK(bh_serve_is_over(s) && asked == 2);
     CHECK_EQ(bh_serve_free(s), 0);
     close(listener);
-    (void)unlink(at.sun_path);
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(told_to_stop_it_lets_everybody_run)

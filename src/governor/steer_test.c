@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "governor/steer.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "core/govern/govern_log.h"
 #include "governor/counters_fixture.h"
@@ -413,20 +414,19 @@ TEST(without_a_sensor_shares_are_set_all_the_same)
 TEST(the_log_of_a_card_replays)
 {
     static char line[BH_GOVERN_LINE_MAX];
-    char prefix[256], path[300];
-    const char *folder = getenv("TMPDIR");
+    char folder[BH_SCRATCH_PATH], prefix[BH_SCRATCH_PATH + 8], path[BH_SCRATCH_PATH + 16];
     struct bh_govern_config config;
     struct bh_govern *again = NULL;
     size_t steps = 0;
-    (void)snprintf(prefix, sizeof(prefix), "%s/steer-test.%ld", folder ? folder : P_tmpdir, (long)getpid());
+    CHECK(bh_scratch_make(folder, sizeof(folder), "steer"));
+    (void)snprintf(prefix, sizeof(prefix), "%s/log", folder);
     (void)snprintf(path, sizeof(path), "%s.gpu0", prefix);
     begin(prefix);
     CHECK(tenant(1, 70, 0, 2) && tenant(2, 30, 100, 2) && !pass(1000 * MS));
     CHECK_EQ(bh_steer_release(w.steer), 0);
     end();
     FILE *f = fopen(path, "re");
-    CHECK(f);
-    (void)unlink(path);
+    CHECK(f && bh_scratch_remove(folder));
     while (fgets(line, sizeof(line), f)) {
         line[strcspn(line, "\n")] = '\0';
         if (!again) {

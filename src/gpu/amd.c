@@ -264,4 +264,4 @@ static void close_cards(void *self)
     (void)self;
 }
 
-const struct bh_gpu_backend bh_gpu_amd = {open_cards, take_cards, close_cards};
+const struct bh_gpu_backend bh_gpu_amd = {open_cards, take_cards, close_cards, BH_GPU_ALL};

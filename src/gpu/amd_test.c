@@ -2,7 +2,7 @@
 #include "base/units.h"
 #include "gpu/nvml_fixture.h"
 
-static char root[] = P_tmpdir "/bh-amd-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 static struct bh_gpu_snapshot s;
 static struct bh_err err;
 
@@ -42,7 +42,7 @@ static void put_card(unsigned card, const char *bus, const char *links)
 
 TEST(two_gpus_of_one_hive)
 {
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "amd"));
     put_card(1, "05", "00 04 \n");
     put_card(12, "26", "04 00 \n");
     bh_nvml_fixture_put("/sys/class/drm/card1-DP-1/status", "connected\n");
@@ -154,7 +154,7 @@ TEST(other_cards_are_none_of_ours)
     CHECK(strstr(err.msg, "simulated: the NVIDIA kernel driver is not loaded; load it with"));
     CHECK(s.simulated && s.devices.n == 0);
     CHECK_EQ(unsetenv("STANDIN_FAIL"), 0);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

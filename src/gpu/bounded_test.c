@@ -100,7 +100,7 @@ static int take_and_leave(void *self, struct bh_gpu_snapshot *s, struct bh_err *
 static int read_with(int (*take)(void *, struct bh_gpu_snapshot *, struct bh_err *),
                      struct bh_gpu_snapshot *s, struct bh_err *err)
 {
-    const struct bh_gpu_backend b = {nothing, take, forget};
+    const struct bh_gpu_backend b = {nothing, take, forget, BH_GPU_ALL};
     return bh_gpu_read(&b, s, err);
 }
 

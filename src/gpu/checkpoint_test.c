@@ -357,11 +357,9 @@ TEST(who_is_no_cuda_process_is_named_before_anything_begins)
 
 TEST(without_room_it_does_not_begin)
 {
-    static char root[80];
-    const char *tmp = getenv("TMPDIR");
+    char root[BH_SCRATCH_PATH];
     struct bh_err err = {0};
-    (void)snprintf(root, sizeof(root), "%.40s/bh-ckpt-XXXXXX", tmp ? tmp : P_tmpdir);
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "ckpt"));
     bh_nvml_fixture_put("/proc/meminfo", "MemAvailable: 3145728 kB\n");
     begin();
     w.held[0] = w.held[1] = 2 * BH_GIB;
@@ -382,7 +380,7 @@ TEST(without_room_it_does_not_begin)
     CHECK_EQ(bh_checkpoint_suspend_by(&ops, pids, 2, NULL, &err), BH_REFUSED);
     CHECK(strstr(err.msg, "2 GiB on the card, and the cgroup '/job' has room for 1.5 GiB"));
     CHECK_EQ(w.calls, 0);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
     CHECK_EQ(unsetenv("BULKHEAD_SYSROOT"), 0);
 }
 

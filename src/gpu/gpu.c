@@ -62,7 +62,8 @@ int bh_gpu_read_here(const struct bh_gpu_backend *b, struct bh_gpu_snapshot *ret
     const struct bh_reading unasked = {0, "no NVIDIA driver was asked"};
     struct bh_err why = {0};
     void *self;
-    *ret = (struct bh_gpu_snapshot){.cc_environment = unasked, .cc_feature = unasked, .cc_devtools = unasked};
+    *ret = (struct bh_gpu_snapshot){
+        .depth = (uint8_t)b->depth, .cc_environment = unasked, .cc_feature = unasked, .cc_devtools = unasked};
     int rc = b->open(&self, &why);
     if (rc == BH_OK) {
         rc = b->snapshot(self, ret, &why);
@@ -147,4 +148,7 @@ static int take_machine(void *self, struct bh_gpu_snapshot *s, struct bh_err *er
     return any ? BH_OK : bh_fail(err, first.code, "%s", first.msg);
 }
 
-const struct bh_gpu_backend bh_gpu_machine = {open_machine, take_machine, close_machine};
+const struct bh_gpu_backend bh_gpu_machine = {open_machine, take_machine, close_machine, BH_GPU_ALL},
+                            bh_gpu_machine_fleet = {open_machine, take_machine, close_machine, BH_GPU_FLEET},
+                            bh_gpu_machine_state = {open_machine, take_machine, close_machine, BH_GPU_STATE},
+                            bh_gpu_machine_users = {open_machine, take_machine, close_machine, BH_GPU_USERS};

@@ -111,8 +111,17 @@ struct bh_gpu_device {
 /* How the sentence of a failure starts where no real GPU failed. */
 #define BH_GPU_SIMULATED "simulated: "
 
+/* How much is asked. What is not asked is unknown, and says so. */
+enum bh_gpu_depth {
+    BH_GPU_ALL,
+    BH_GPU_FLEET, /* not how each pair of cards reaches the other, but in which domains they are */
+    BH_GPU_STATE, /* not how the cards reach each other: where links lead, paths, domains */
+    BH_GPU_USERS  /* which cards there are, and who is on them */
+};
+
 struct bh_gpu_snapshot {
     struct bh_arena arena;
+    uint8_t depth;       /* enum bh_gpu_depth */
     bool simulated;      /* everything in it must be shown as such; told even where reading failed */
     const char *library; /* where NVIDIA's was found; NULL: it was not */
     const char *driver, *nvml, *cuda;                          /* NVIDIA's versions; NULL: unknown */
@@ -133,12 +142,15 @@ struct bh_gpu_backend {
     int (*open)(void **ret_self, struct bh_err *err);
     int (*snapshot)(void *self, struct bh_gpu_snapshot *s, struct bh_err *err); /* adds to s */
     void (*close)(void *self);
+    enum bh_gpu_depth depth; /* told to snapshot in s */
 };
 
 extern const struct bh_gpu_backend bh_gpu_nvml; /* libnvidia-ml.so.1, or the library BULKHEAD_NVML names */
 extern const struct bh_gpu_backend bh_gpu_amd;  /* amdgpu's files below /sys */
 /* All of the above; where there is none, NVIDIA's sentence. */
 extern const struct bh_gpu_backend bh_gpu_machine;
+/* The same, for whoever need not know all of it: the questions about pairs of cards alone are thousands where there are many. */
+extern const struct bh_gpu_backend bh_gpu_machine_fleet, bh_gpu_machine_state, bh_gpu_machine_users;
 
 /*
  * Open, read once, close, in a process of its own: a driver that hangs or a library that crashes costs this

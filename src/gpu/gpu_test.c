@@ -40,18 +40,18 @@ static void close_it(void *self)
 
 TEST(a_backend_is_opened_read_and_closed)
 {
-    const struct bh_gpu_backend well = {open_well, take_well, close_it};
+    const struct bh_gpu_backend well = {open_well, take_well, close_it, BH_GPU_USERS};
     struct bh_gpu_snapshot s;
     CHECK_EQ(bh_gpu_read_here(&well, &s, NULL), BH_OK);
     CHECK_EQ(closed, 1);
-    CHECK(s.devices.n == 1 && s.devices.at[0].index == 3);
+    CHECK(s.devices.n == 1 && s.devices.at[0].index == 3 && s.depth == BH_GPU_USERS);
     bh_gpu_snapshot_fini(&s);
 }
 
 TEST(a_failure_leaves_nothing)
 {
-    const struct bh_gpu_backend absent = {open_badly, take_well, close_it},
-                                broken = {open_well, take_badly, close_it};
+    const struct bh_gpu_backend absent = {open_badly, take_well, close_it, BH_GPU_ALL},
+                                broken = {open_well, take_badly, close_it, BH_GPU_ALL};
     struct bh_gpu_snapshot s;
     struct bh_err err;
     closed = 0;

@@ -5,18 +5,12 @@
 #include "base/units.h"
 #include "gpu/nvml_fixture.h"
 
-static bool root(void)
-{
-    static char at[80];
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(at, sizeof(at), "%.40s/bh-room-XXXXXX", tmp ? tmp : P_tmpdir);
-    return bh_nvml_fixture_root(at);
-}
+static char root[BH_SCRATCH_PATH];
 
 TEST(what_the_machine_has)
 {
     uint64_t bytes = 7;
-    CHECK(root());
+    CHECK(bh_scratch_root(root, sizeof(root), "room"));
     CHECK(!bh_host_available(&bytes));
     bh_nvml_fixture_put("/proc/meminfo", "MemTotal:  100 kB\n");
     CHECK(!bh_host_available(&bytes));
@@ -26,13 +20,13 @@ TEST(what_the_machine_has)
     bh_nvml_fixture_put("/proc/meminfo", "MemAvailable: 99999999999999999999 kB\n");
     CHECK(!bh_host_available(&bytes));
     CHECK_EQ(bytes, 2 * BH_MIB);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST(the_nearest_limit_counts)
 {
     struct bh_host_group g;
-    CHECK(root());
+    CHECK(bh_scratch_root(root, sizeof(root), "room"));
     bh_host_group_read(5, &g);
     CHECK_STR(g.path, "");
     CHECK_EQ(g.room, UINT64_MAX);
@@ -56,7 +50,7 @@ TEST(the_nearest_limit_counts)
     bh_nvml_fixture_put("/sys/fs/cgroup/pods/one/memory.current", "200\n");
     bh_host_group_read(5, &g);
     CHECK_EQ(g.room, 0);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

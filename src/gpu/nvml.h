@@ -98,11 +98,17 @@ void bh_nvml_read_memory(const struct bh_nvml *n, nvml_device_t h, struct bh_are
                          struct bh_gpu_device *d);
 void bh_nvml_read_mig(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_snapshot *s,
                       struct bh_gpu_device *d);
-void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
+/* far: where each of them leads, too. */
+void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, bool far, struct bh_arena *a,
+                        struct bh_gpu_device *d);
+/* Who is on it; and with it how busy each keeps it. */
+void bh_nvml_read_users(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
                         struct bh_gpu_device *d);
 void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
                             struct bh_gpu_device *d);
 /* Between all pairs; then who is in which NVLink domain. handles: one for each device, NULL where it is dead. */
 void bh_nvml_read_paths(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s);
+/* The domains alone: of two that are known to be in one nothing is asked. */
+void bh_nvml_read_domains(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s);
 
 #endif

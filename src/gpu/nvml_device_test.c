@@ -3,11 +3,11 @@
 #include "gpu/nvml_fixture.h"
 
 static struct bh_nvml_fixture f;
-static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 
 TEST(one_gpu_in_full)
 {
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "nvml"));
     bh_nvml_fixture_put("/sys/bus/pci/devices/0000:18:00.0/numa_node", "1\n");
     bh_nvml_fixture_take(&f, "h200");
     CHECK_EQ(f.s.devices.n, 1);
@@ -93,7 +93,7 @@ TEST(two_memory_nodes_are_none)
 TEST(all_goes_back)
 {
     bh_gpu_snapshot_fini(&f.s);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

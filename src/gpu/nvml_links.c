@@ -17,7 +17,8 @@ static uint8_t remote_of(int status, unsigned type)
                                         : BH_LINK_OTHER;
 }
 
-void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d)
+void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, bool far, struct bh_arena *a,
+                        struct bh_gpu_device *d)
 {
     int first = NVML_OK;
     for (unsigned i = 0; i < NVML_LINKS_MAX; i++) {
@@ -32,7 +33,9 @@ void bh_nvml_read_links(const struct bh_nvml *n, nvml_device_t h, struct bh_aren
         struct bh_gpu_link *l = bh_vec_push(&d->up);
         struct nvml_pci_info pci;
         struct bh_nvml_room room;
-        *l = (struct bh_gpu_link){.link = i};
+        *l = (struct bh_gpu_link){.link = i, .remote = BH_LINK_OTHER};
+        if (!far)
+            continue;
         status = BH_NVML_CALL(n, link_type, h, i, &type);
         l->remote = remote_of(status, type);
         status = BH_NVML_FILL(n, link_pci, &room, &pci, sizeof(pci), h, i);
@@ -84,19 +87,28 @@ static bool joined(const struct bh_gpu_snapshot *s, const struct bh_gpu_path *p)
     return p->n_direct || share_switch(a, b);
 }
 
-/* Numbers the domains in the order of their first GPU. */
-static void name_domains(struct bh_gpu_snapshot *s)
+static uint32_t *each_alone(const struct bh_gpu_snapshot *s)
 {
-    uint32_t *root = bh_alloc(s->devices.n + 1, sizeof(*root)), named = 0;
+    uint32_t *root = bh_alloc(s->devices.n + 1, sizeof(*root));
     for (uint32_t i = 0; i < s->devices.n; i++)
         root[i] = i;
-    for (size_t k = 0; k < s->paths.n; k++) {
-        const struct bh_gpu_path *p = &s->paths.at[k];
-        uint32_t from = root[p->b], to = root[p->a];
-        for (size_t i = 0; joined(s, p) && from != to && i < s->devices.n; i++)
-            if (root[i] == from)
-                root[i] = to;
-    }
+    return root;
+}
+
+static void unite(const struct bh_gpu_snapshot *s, const struct bh_gpu_path *p, uint32_t *root)
+{
+    const uint32_t from = root[p->b], to = root[p->a];
+    if (from == to || !joined(s, p))
+        return;
+    for (size_t i = 0; i < s->devices.n; i++)
+        if (root[i] == from)
+            root[i] = to;
+}
+
+/* Numbers the domains in the order of their first GPU. Takes root. */
+static void name_domains(struct bh_gpu_snapshot *s, uint32_t *root)
+{
+    uint32_t named = 0;
     for (uint32_t i = 0; i < s->devices.n; i++) {
         struct bh_gpu_device *d = &s->devices.at[i];
         if (!d->up.n)
@@ -110,8 +122,27 @@ static void name_domains(struct bh_gpu_snapshot *s)
     free(root);
 }
 
+void bh_nvml_read_domains(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s)
+{
+    uint32_t *root = each_alone(s);
+    for (uint32_t a = 0; a < s->devices.n; a++)
+        for (uint32_t b = a + 1; b < s->devices.n; b++) {
+            const struct bh_gpu_device *one = &s->devices.at[a], *other = &s->devices.at[b];
+            if (!handles[a] || !handles[b] || !one->up.n || !other->up.n || root[a] == root[b])
+                continue;
+            const struct bh_gpu_path p = {.a = a,
+                                          .b = b,
+                                          .n_direct = direct_links(one, other),
+                                          .nvlink =
+                                              peer(n, handles[a], handles[b], NVML_P2P_NVLINK, &s->arena)};
+            unite(s, &p, root);
+        }
+    name_domains(s, root);
+}
+
 void bh_nvml_read_paths(const struct bh_nvml *n, const nvml_device_t *handles, struct bh_gpu_snapshot *s)
 {
+    uint32_t *root = each_alone(s);
     for (uint32_t a = 0; a < s->devices.n; a++)
         for (uint32_t b = a + 1; b < s->devices.n; b++) {
             if (!handles[a] || !handles[b])
@@ -125,6 +156,7 @@ void bh_nvml_read_paths(const struct bh_nvml *n, const nvml_device_t *handles, s
             p->read = peer(n, handles[a], handles[b], NVML_P2P_READ, &s->arena);
             p->write = peer(n, handles[a], handles[b], NVML_P2P_WRITE, &s->arena);
             p->nvlink = peer(n, handles[a], handles[b], NVML_P2P_NVLINK, &s->arena);
+            unite(s, p, root);
         }
-    name_domains(s);
+    name_domains(s, root);
 }

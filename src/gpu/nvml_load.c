@@ -259,6 +259,27 @@ static int mark_dead(struct bh_gpu_snapshot *s, struct bh_gpu_device *d, nvml_de
     return status;
 }
 
+static void read_state(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_snapshot *s,
+                       struct bh_gpu_device *d)
+{
+    bh_nvml_read_device(n, h, s, d);
+    bh_nvml_read_memory(n, h, &s->arena, d);
+    bh_nvml_read_mig(n, h, s, d);
+    bh_nvml_read_links(n, h, s->depth <= BH_GPU_FLEET, &s->arena, d);
+    bh_nvml_read_processes(n, h, &s->arena, d);
+    d->isolation = (struct bh_reading){0, "NVIDIA's driver has no such setting"};
+    d->trouble = n->heard->lost ? NULL : bh_gpu_trouble(&s->arena, d);
+}
+
+static void read_users(const struct bh_nvml *n, nvml_device_t h, struct bh_gpu_snapshot *s,
+                       struct bh_gpu_device *d)
+{
+    bh_gpu_mark_dead(d, "it was not asked");
+    d->alive = true;
+    d->processes_seen = (struct bh_reading){0};
+    bh_nvml_read_users(n, h, &s->arena, d);
+}
+
 /* Adds GPU `index`; the status of its handle. */
 static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret, struct bh_gpu_snapshot *s)
 {
@@ -280,17 +301,12 @@ static int read_one(const struct bh_nvml *n, uint32_t index, nvml_device_t *ret,
     if (status != NVML_OK)
         return mark_dead(s, d, ret, status);
     d->uuid = bh_nvml_text(&s->arena, NVML_OK, uuid, sizeof(uuid));
-    bh_nvml_read_device(n, *ret, s, d);
-    bh_nvml_read_memory(n, *ret, &s->arena, d);
-    bh_nvml_read_mig(n, *ret, s, d);
-    bh_nvml_read_links(n, *ret, &s->arena, d);
-    bh_nvml_read_processes(n, *ret, &s->arena, d);
+    if (s->depth == BH_GPU_USERS)
+        read_users(n, *ret, s, d);
+    else
+        read_state(n, *ret, s, d);
     /* whichever call met it: what the others said is of before */
-    if (n->heard->lost)
-        return mark_dead(s, d, ret, NVML_GPU_IS_LOST);
-    d->isolation = (struct bh_reading){0, "NVIDIA's driver has no such setting"};
-    d->trouble = bh_gpu_trouble(&s->arena, d);
-    return NVML_OK;
+    return n->heard->lost ? mark_dead(s, d, ret, NVML_GPU_IS_LOST) : NVML_OK;
 }
 
 static int take_gpus(const struct bh_nvml *n, struct bh_gpu_snapshot *s, struct bh_err *err)
@@ -321,7 +337,10 @@ static int take_gpus(const struct bh_nvml *n, struct bh_gpu_snapshot *s, struct 
             return rc;
     }
     bh_gpu_asking_of(BH_NO_ID);
-    bh_nvml_read_paths(n, handles, s);
+    if (s->depth == BH_GPU_ALL)
+        bh_nvml_read_paths(n, handles, s);
+    else if (s->depth == BH_GPU_FLEET)
+        bh_nvml_read_domains(n, handles, s);
     return bh_nvml_fits(n, err);
 }
 
@@ -332,4 +351,4 @@ static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
     return rc < 0 && n->simulated ? bh_gpu_fail_simulated(rc, err) : rc;
 }
 
-const struct bh_gpu_backend bh_gpu_nvml = {open_library, take, close_library};
+const struct bh_gpu_backend bh_gpu_nvml = {open_library, take, close_library, BH_GPU_ALL};

@@ -34,8 +34,7 @@ TEST(libraries_that_cannot_be_used_give_one_sentence)
 /* A library that is not there, and one that is and is of no use, are mended in different ways. */
 TEST(what_stands_in_the_librarys_place)
 {
-    static char root[] = P_tmpdir "/bh-load-XXXXXX";
-    char path[BH_SYSPATH_MAX];
+    char root[BH_SCRATCH_PATH], path[BH_SYSPATH_MAX];
     static const struct {
         const char *name, *text;
         int rc;
@@ -47,7 +46,7 @@ TEST(what_stands_in_the_librarys_place)
         {"short.so", "\177ELF", BH_SYSTEM, "short.so is there and cannot be loaded: "},
         {"pipe.so", NULL, BH_SYSTEM, "is there and cannot be loaded: it is no file"},
     };
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "load"));
     (void)snprintf(path, sizeof(path), "%s/pipe.so", root);
     CHECK_EQ(mkfifo(path, 0600), 0);
     for (size_t i = 0; i < BH_COUNT_OF(table); i++) {
@@ -63,7 +62,7 @@ TEST(what_stands_in_the_librarys_place)
     bh_nvml_fixture_put("/.bulkhead-simulated", "A simulated machine.\n");
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_nvml, &f.s, &f.err), BH_SYSTEM);
     CHECK(f.s.simulated && strncmp(f.err.msg, "simulated: the NVIDIA", 21) == 0);
-    CHECK(bh_nvml_fixture_clear() && unsetenv("BULKHEAD_SYSROOT") == 0);
+    CHECK(bh_scratch_remove(root) && unsetenv("BULKHEAD_SYSROOT") == 0);
     CHECK_EQ(setenv("BULKHEAD_SIM", "here", 1), 0);
     CHECK_EQ(bh_gpu_read_here(&bh_gpu_nvml, &f.s, &f.err), BH_NOT_FOUND);
     CHECK(f.s.simulated && strncmp(f.err.msg, "simulated: no NVIDIA", 20) == 0);

@@ -3,11 +3,11 @@
 #include "gpu/nvml_fixture.h"
 
 static struct bh_nvml_fixture f;
-static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 
 TEST(instances_have_places_and_devices)
 {
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "nvml"));
     bh_nvml_fixture_take(&f, "a100mig");
     const struct bh_gpu_device *d = &f.s.devices.at[0];
     static const struct {
@@ -95,7 +95,7 @@ TEST(a_list_that_is_not_whole_says_so)
 TEST(all_goes_back)
 {
     bh_gpu_snapshot_fini(&f.s);
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

@@ -203,8 +203,7 @@ static void read_use(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *
         d->processes.at[i].sm_percent = d->processes.at[i].memory_percent = missing;
 }
 
-void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
-                            struct bh_gpu_device *d)
+void bh_nvml_read_users(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a, struct bh_gpu_device *d)
 {
     const struct list lists[] = {
         {n->api.compute_processes, n->names.compute_processes, "compute", false},
@@ -214,5 +213,11 @@ void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_
     for (size_t i = 0; i < BH_COUNT_OF(lists); i++)
         read_list(n, h, a, d, &lists[i]);
     d->processes_seen.v = d->processes_seen.why ? 0 : d->processes.n;
+}
+
+void bh_nvml_read_processes(const struct bh_nvml *n, nvml_device_t h, struct bh_arena *a,
+                            struct bh_gpu_device *d)
+{
+    bh_nvml_read_users(n, h, a, d);
     read_use(n, h, a, d);
 }

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 static struct bh_nvml_fixture f;
-static char root[] = P_tmpdir "/bh-nvml-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 
 /* Three entries, each of a size of its own: the pids decide. */
 TEST(entries_of_every_size_are_read)
 {
     static const char *const scenes[] = {"h100x8", "stride32", "stride16"};
-    CHECK(bh_nvml_fixture_root(root));
+    CHECK(bh_scratch_root(root, sizeof(root), "nvml"));
     bh_nvml_fixture_put("/proc/101/comm", "python3\n");
     bh_nvml_fixture_put("/proc/202/comm", "trtllm\n");
     bh_nvml_fixture_put("/proc/303/comm", "nvidia-cuda-mps\n");
@@ -62,7 +62,7 @@ TEST(on_which_instance)
 
 TEST(processes_that_cannot_be_seen_from_here_are_still_listed)
 {
-    CHECK(bh_nvml_fixture_clear());
+    CHECK(bh_scratch_remove(root));
     bh_nvml_fixture_take(&f, "stride32");
     const struct bh_gpu_device *d = &f.s.devices.at[0];
     CHECK_EQ(d->processes.n, 3);
@@ -95,6 +95,32 @@ TEST(any_list_that_fails_leaves_the_processes_unknown)
     CHECK_STR(seen_with("graphics:4"), "not permitted; try as root");
     CHECK_STR(seen_with("graphics:2"), "refused by the driver as a wrong argument");
     CHECK_STR(seen_with("graphics_count:70000"), "the driver's process count makes no sense");
+}
+
+/* What was not asked says so, and is not 0. */
+TEST(who_is_on_them_can_be_asked_alone)
+{
+    struct bh_gpu_snapshot s;
+    bh_nvml_fixture_take(&f, "h100x8");
+    CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine_users, &s, &f.err), BH_OK);
+    CHECK_EQ(s.devices.n, 8);
+    const struct bh_gpu_device *d = &s.devices.at[0];
+    CHECK_STR(d->uuid, f.s.devices.at[0].uuid);
+    CHECK(d->alive && d->processes.n == 3 && d->processes_seen.v == 3 && !d->processes_seen.why);
+    CHECK_EQ(d->processes.at[1].memory_bytes.v, 2 * BH_GIB);
+    CHECK_STR(d->temperature_c.why, "it was not asked");
+    CHECK_STR(d->mig_mode.why, "it was not asked");
+    CHECK_STR(s.driver, f.s.driver);
+    bh_gpu_snapshot_fini(&s);
+    bh_nvml_fixture_take(&f, "lost"); /* one that is gone is seen to be */
+    size_t alive = 0, seen = 0;
+    for (size_t i = 0; i < f.s.devices.n; i++)
+        alive += f.s.devices.at[i].alive;
+    CHECK_EQ(bh_gpu_read_here(&bh_gpu_machine_users, &s, &f.err), BH_OK);
+    for (size_t i = 0; i < s.devices.n; i++)
+        seen += s.devices.at[i].alive;
+    CHECK(alive < f.s.devices.n && seen == alive);
+    bh_gpu_snapshot_fini(&s);
 }
 
 TEST(a_count_past_the_room_is_not_believed)

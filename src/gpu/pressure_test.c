@@ -9,16 +9,14 @@
 enum { WINDOW_US = 110000, GPM = 1 << BH_PRESSURE_SM | 1 << BH_PRESSURE_DRAM };
 enum { PCIE = 1 << BH_PRESSURE_PCIE_RX | 1 << BH_PRESSURE_PCIE_TX };
 
-static char numbers[100];
+static char folder[BH_SCRATCH_PATH];
 static struct bh_pressure *p;
 static struct bh_pressure_sample s;
 static struct bh_err err;
 
 static bool say(const char *text)
 {
-    FILE *f = fopen(numbers, "w");
-    const bool ok = f && fputs(text, f) >= 0;
-    return f && fclose(f) == 0 && ok;
+    return bh_scratch_put(folder, "numbers", text);
 }
 
 static int begin(const char *library, bool slow)
@@ -39,11 +37,9 @@ static void look(void)
 
 TEST(starts)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(numbers, sizeof(numbers), "%.40s/bh-gpm-XXXXXX", tmp ? tmp : P_tmpdir);
-    const int fd = mkstemp(numbers);
-    CHECK(fd >= 0);
-    CHECK_EQ(close(fd), 0);
+    char numbers[BH_SCRATCH_PATH + 16];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "gpm") && say(""));
+    (void)snprintf(numbers, sizeof(numbers), "%s/numbers", folder);
     CHECK_EQ(setenv("STANDIN_GPM", numbers, 1), 0);
 }
 
@@ -136,7 +132,7 @@ TEST(no_such_gpu_and_no_library)
     CHECK_EQ(bh_pressure_open(3, false, &p, &err), BH_NOT_FOUND);
     CHECK(strstr(err.msg, "GPU 3"));
     CHECK_EQ(begin("not-there", false), BH_NOT_FOUND);
-    CHECK_EQ(unlink(numbers), 0);
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST_MAIN

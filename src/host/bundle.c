@@ -265,11 +265,13 @@ static void write_rate(struct bh_json *j, const char *key, const struct bh_bundl
 {
     bh_json_key(j, key);
     bh_json_open(j, '[');
-    bh_json_open_flat(j, '{');
-    bh_json_key_u64(j, "major", l->disk_major);
-    bh_json_key_u64(j, "minor", l->disk_minor);
-    bh_json_key_u64(j, "rate", l->disk_bytes_per_s);
-    bh_json_close(j, '}');
+    for (size_t i = 0; i < l->disks.n; i++) {
+        bh_json_open_flat(j, '{');
+        bh_json_key_u64(j, "major", l->disks.at[i].major);
+        bh_json_key_u64(j, "minor", l->disks.at[i].minor);
+        bh_json_key_u64(j, "rate", l->disk_bytes_per_s);
+        bh_json_close(j, '}');
+    }
     bh_json_close(j, ']');
 }
 
@@ -309,7 +311,7 @@ static void write_resources(struct bh_json *j, const struct bh_bundle *b)
         bh_json_close(j, '}');
     }
     write_cpu(j, l);
-    if (l->disk_bytes_per_s) {
+    if (l->disk_bytes_per_s && l->disks.n) {
         bh_json_key(j, "blockIO");
         bh_json_open(j, '{');
         write_rate(j, "throttleReadBpsDevice", l);

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "host/bundle_gear.h"
+#include "host/disks.h"
 #include "host/net.h"
 
 enum {
@@ -28,8 +29,8 @@ struct bh_bundle_limits {
     uint32_t cpu_milli;        /* thousandths of a core */
     const char *cpus, *mems;   /* lists as `0-3,8`: beside the GPU */
     uint64_t scratch_bytes;    /* for temporary files; 0: a quarter of the memory, or 1 GiB */
-    uint64_t disk_bytes_per_s; /* read, and write, of that disk */
-    uint32_t disk_major, disk_minor;
+    uint64_t disk_bytes_per_s; /* read, and write, of each of the disks */
+    bh_disks disks;            /* the caller's */
 };
 
 struct bh_bundle {
@@ -60,9 +61,5 @@ int bh_bundle_write(const struct bh_bundle *b, struct bh_buf *out, struct bh_err
 int bh_bundle_make(const struct bh_bundle *b, const char *folder, struct bh_err *err) BH_MUST_USE;
 /* Takes away what bh_bundle_make made, and nothing else; no folder is no failure. */
 int bh_bundle_remove(const char *folder, struct bh_err *err) BH_MUST_USE;
-
-/* The whole disk that a path lies on, for the limits. BH_NOT_FOUND: on none (tmpfs, overlay, network). */
-int bh_bundle_disk_of(const char *path, uint32_t *ret_major, uint32_t *ret_minor,
-                      struct bh_err *err) BH_MUST_USE;
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/bundle_files.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 TEST(a_file_is_replaced_whole)
 {
@@ -10,7 +10,7 @@ TEST(a_file_is_replaced_whole)
     struct bh_err err = {0};
     struct stat st;
     int fd = -1;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     CHECK_EQ(bh_folder_open(at, 0, &fd, &err), BH_OK);
     CHECK_EQ(bh_file_put(fd, "a", "first", 5, 0644, &err), BH_OK);
     /* what a crash left beside it is in nobody's way */
@@ -30,7 +30,7 @@ TEST(names_are_names)
     char at[BH_SCRATCH_PATH], long_name[300];
     struct bh_err err = {0};
     int fd = -1;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     CHECK_EQ(bh_folder_open(at, 0, &fd, &err), BH_OK);
     CHECK_EQ(bh_file_put(fd, "../a", "x", 1, 0644, &err), BH_INVALID);
     memset(long_name, 'x', sizeof(long_name) - 1);
@@ -46,7 +46,7 @@ TEST(folders)
     struct bh_err err = {0};
     struct stat st;
     int fd = -1;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(below, sizeof(below), "%s/b", at);
     (void)snprintf(deep, sizeof(deep), "%s/none/c", at);
     CHECK_EQ(bh_folder_open(below, 0, &fd, &err), BH_NOT_FOUND);

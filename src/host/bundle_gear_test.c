@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/bundle_gear.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 #include <sys/sysmacros.h>
 
@@ -109,7 +109,7 @@ TEST(a_card_and_its_libraries)
     char root[BH_SCRATCH_PATH], at[BH_SCRATCH_PATH + 64];
     struct bh_gear g = {0};
     struct bh_err err = {0};
-    CHECK(bh_scratch_make(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(bh_scratch_root(root, sizeof(root), "bundle"));
     CHECK(bh_scratch_put(root, "usr/lib/x86_64-linux-gnu/libcuda.so.580.159.04", "new"));
     CHECK(bh_scratch_put(root, "usr/lib/x86_64-linux-gnu/libcuda.so.570.1", "old"));
     CHECK(bh_scratch_put(root, "usr/lib/x86_64-linux-gnu/libnvidia-ml.so.580.159.04", "new"));
@@ -141,7 +141,7 @@ TEST(nodes_of_a_slice)
                                  "dev/nvidia-caps/nvidia-cap12"};
     struct bh_gear g = {0};
     struct bh_err err = {0};
-    CHECK(bh_scratch_make(root) && bh_scratch_put(root, "dev/nvidia-caps/x", ""));
+    CHECK(bh_scratch_make(root, sizeof(root), "bundle") && bh_scratch_put(root, "dev/nvidia-caps/x", ""));
     bool made = true;
     for (unsigned i = 0; i < BH_COUNT_OF(names); i++) {
         (void)snprintf(at, sizeof(at), "%s/%s", root, names[i]);
@@ -172,7 +172,7 @@ TEST(a_simulated_node)
     char at[BH_SCRATCH_PATH];
     struct bh_gear g = {0};
     struct bh_err err = {0};
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     CHECK_EQ(bh_gear_simulated(&g, at, &err), BH_NOT_FOUND);
     CHECK(bh_scratch_put(at, "lib/libcuda.so.1", "x") && bh_scratch_put(at, "lib/libnvidia-ml.so.1", "x"));
     CHECK_EQ(bh_gear_simulated(&g, at, &err), BH_OK);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/bundle.h"
 
+#include "base/scratch.h"
 #include "base/sysfile.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 #include "host/bundle_host.h"
 
 #include <sys/sysmacros.h>
@@ -29,7 +29,7 @@ TEST(made_and_removed)
 {
     const struct bh_bundle b = plain();
     struct stat st;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(folder, sizeof(folder), "%s/bundle", at);
     CHECK_EQ(bh_bundle_remove(folder, &err), BH_OK); /* none there */
     for (int i = 0; i < 2; i++) {
@@ -45,7 +45,7 @@ TEST(made_and_removed)
 TEST(what_is_not_ours_stays)
 {
     const struct bh_bundle b = plain();
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(folder, sizeof(folder), "%s/bundle", at);
     CHECK_EQ(bh_bundle_make(&b, folder, &err), BH_OK);
     CHECK(bh_scratch_put(folder, "rootfs/tmp/left", "x"));
@@ -57,7 +57,7 @@ TEST(what_is_not_ours_stays)
 TEST(what_must_be_there)
 {
     struct bh_bundle b = plain();
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(folder, sizeof(folder), "%s/bundle", at);
     b.rootfs = "/no-such-root";
     CHECK_EQ(bh_bundle_make(&b, folder, &err), BH_NOT_FOUND);
@@ -79,25 +79,9 @@ TEST(what_must_be_there)
     bh_scratch_remove(at);
 }
 
-TEST(disks)
+TEST(who_counts_swap)
 {
-    uint32_t major_ = 0, minor_ = 0;
-    struct stat st;
-    char path[64];
-    CHECK(bh_scratch_make(at) && stat(at, &st) == 0 && setenv("BULKHEAD_SYSROOT", at, 1) == 0);
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_NOT_FOUND);
-    (void)snprintf(path, sizeof(path), "sys/dev/block/%u:%u/x", major(st.st_dev), minor(st.st_dev));
-    CHECK(bh_scratch_put(at, path, ""));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_OK);
-    CHECK(major_ == major(st.st_dev) && minor_ == minor(st.st_dev));
-    /* a partition's disk */
-    (void)snprintf(path, sizeof(path), "sys/dev/block/%u:%u/partition", major(st.st_dev), minor(st.st_dev));
-    CHECK(bh_scratch_put(at, path, "1\n") && bh_scratch_put(at, "sys/dev/block/dev", "259:3\n"));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_OK);
-    CHECK(major_ == 259 && minor_ == 3);
-    CHECK(bh_scratch_put(at, "sys/dev/block/dev", "259\n"));
-    CHECK_EQ(bh_bundle_disk_of(at, &major_, &minor_, &err), BH_SYSTEM);
-    CHECK_EQ(bh_bundle_disk_of("/no-such-file", &major_, &minor_, &err), BH_NOT_FOUND);
+    CHECK(bh_scratch_root(at, sizeof(at), "bundle"));
     CHECK(!bh_host_counts_swap());
     CHECK(bh_scratch_put(at, "sys/fs/cgroup/cgroup.controllers", "memory\n"));
     CHECK(bh_host_counts_swap());

@@ -6,6 +6,7 @@
 #include "host/bundle_spec.h"
 
 static struct bh_err err;
+static struct bh_disk disks[] = {{8, 16}, {259, 0}};
 static const char *const argv[] = {"python3", "-c", "print('\"')"};
 
 static struct bh_bundle plain(void)
@@ -75,14 +76,14 @@ TEST(what_was_asked_for)
                                          .cpus = "0-3",
                                          .mems = "1",
                                          .disk_bytes_per_s = 77,
-                                         .disk_major = 8,
-                                         .disk_minor = 16};
+                                         .disks = {.at = disks, .n = BH_COUNT_OF(disks)}};
     CHECK(says(&b, "{\"allow\": true, \"type\": \"c\", \"major\": 1, \"minor\": 3, \"access\": \"rw\"}"));
     CHECK(says(&b, "{\"allow\": true, \"type\": \"c\", \"major\": 1, \"minor\": 5, \"access\": \"r\"}"));
     CHECK(says(&b, "\"HOME=/x\"") && !says(&b, "\"HOME=/home\""));
     CHECK(says(&b, "\"limit\": 1073741824") && says(&b, "{\"limit\": 99}"));
     CHECK(says(&b, "\"quota\": 150000") && says(&b, "\"cpus\": \"0-3\"") && says(&b, "\"mems\": \"1\""));
-    CHECK(says(&b, "{\"major\": 8, \"minor\": 16, \"rate\": 77}"));
+    CHECK(says(&b, "{\"major\": 8, \"minor\": 16, \"rate\": 77}") &&
+          says(&b, "{\"major\": 259, \"minor\": 0, \"rate\": 77}"));
     CHECK(says(&b, "\"--network\"") && says(&b, "\"--peers\"") && !says(&b, "\"--outside\""));
     CHECK(says(&b, "print('\\\"')"));
     bh_gear_fini(&g);

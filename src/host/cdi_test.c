@@ -2,8 +2,8 @@
 /* cdi_test.c - what a CDI file says. That engines take it is shown with podman, in tests/container/podman.py. */
 #include "host/cdi.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 static struct bh_err err;
 
@@ -52,7 +52,7 @@ TEST(the_folder)
     struct bh_gear g = {0};
     struct bh_cdi c = {.lease = 17, .gear = &g, .hook = "/x/bulkhead-oci", .listener = "/s"};
     uint64_t sum = 0;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(folder, sizeof(folder), "%s/cdi", at);
     CHECK_EQ(bh_cdi_list(folder, count, &sum, &err), BH_OK);
     CHECK_EQ(bh_cdi_write(folder, &c, &err), BH_OK);

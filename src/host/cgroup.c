@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "host/cgroup_file.h"
 #include "host/cgroup_parse.h"
+#include "host/disks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -56,7 +57,7 @@ int bh_cgroups_open(const char *root, struct bh_cgroups *ret, struct bh_err *err
     struct bh_cgroup_mount m;
     unsigned one = 0;
     size_t pos = 0;
-    *ret = (struct bh_cgroups){0};
+    *ret = (struct bh_cgroups){.root = root};
     (void)snprintf(path, sizeof(path), "%s/proc/self/mountinfo", root);
     BH_AUTOFREE char *text = bh_cgroup_read_at(AT_FDCWD, path);
     if (!text)
@@ -107,7 +108,7 @@ static int inherit_cpuset(const struct bh_cgroup_hierarchy *h, const char *above
 /* Version 2: those below `name` may have limits. One that cannot be had is missed when a limit of its is set. */
 static void hand_down(const struct bh_cgroup_hierarchy *h, const char *name)
 {
-    static const char *const words[] = {"+memory", "+pids", "+cpu", "+cpuset"};
+    static const char *const words[] = {"+memory", "+pids", "+cpu", "+cpuset", "+io"};
     for (size_t i = 0; i < BH_COUNT_OF(words); i++)
         (void)bh_cgroup_set(h, name, "cgroup.subtree_control", words[i]);
 }
@@ -215,6 +216,42 @@ static int limit_cpuset(const struct bh_cgroups *c, const char *name, const char
     return h ? put(h, name, file, value, err) : no_controller(err, "a place on the machine");
 }
 
+/* One that was pulled out meanwhile has no speed. */
+static int put_disk(const struct bh_cgroup_hierarchy *h, const char *name, const char *file,
+                    const char *value, struct bh_err *err)
+{
+    return bh_cgroup_set(h, name, file, value) == ENODEV ? BH_OK : put(h, name, file, value, err);
+}
+
+static int limit_disk(const struct bh_cgroup_hierarchy *h, const char *name, const struct bh_disk *disk,
+                      uint64_t bytes_per_s, struct bh_err *err)
+{
+    const unsigned long long rate = bytes_per_s;
+    char value[96];
+    if (h->unified) {
+        (void)snprintf(value, sizeof(value), "%u:%u rbps=%llu wbps=%llu", disk->major, disk->minor, rate,
+                       rate);
+        return put_disk(h, name, "io.max", value, err);
+    }
+    (void)snprintf(value, sizeof(value), "%u:%u %llu", disk->major, disk->minor, rate);
+    const int rc = put_disk(h, name, "blkio.throttle.read_bps_device", value, err);
+    return rc < 0 ? rc : put_disk(h, name, "blkio.throttle.write_bps_device", value, err);
+}
+
+/* Reading and writing each disk of the machine. */
+static int limit_disks(const struct bh_cgroups *c, const char *name, uint64_t bytes_per_s, struct bh_err *err)
+{
+    const struct bh_cgroup_hierarchy *h = bh_cgroup_holder(c, BH_CGROUP_IO);
+    bh_disks disks = {0};
+    if (!h)
+        return no_controller(err, "the speed of disks");
+    int rc = bh_disks_list(c->root, &disks, err);
+    for (size_t i = 0; rc == BH_OK && i < disks.n; i++)
+        rc = limit_disk(h, name, &disks.at[i], bytes_per_s, err);
+    bh_vec_fini(&disks);
+    return rc;
+}
+
 /* The group keeps the program for as long as it is there; without a flag another one takes its place. */
 static int attach_program(const struct bh_cgroup_hierarchy *h, const char *name,
                           const struct bh_keeper_limits *limits, struct bh_err *err)
@@ -274,6 +311,8 @@ int bh_cgroup_limit(const struct bh_cgroups *c, const char *name, const struct b
         rc = limit_cpuset(c, name, "cpuset.cpus", limits->cpus, err);
     if (rc == BH_OK && limits->nodes)
         rc = limit_cpuset(c, name, "cpuset.mems", limits->nodes, err);
+    if (rc == BH_OK && limits->disk_bytes_per_s)
+        rc = limit_disks(c, name, limits->disk_bytes_per_s, err);
     if (rc == BH_OK && limits->devices_held)
         rc = limit_devices(c, name, limits, err);
     return rc;

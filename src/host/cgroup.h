@@ -26,6 +26,7 @@ enum bh_cgroup_controller {
     BH_CGROUP_CPUSET = 8,
     BH_CGROUP_DEVICES = 16, /* version 2: by a program (BPF_CGROUP_DEVICE) */
     BH_CGROUP_FREEZER = 32, /* version 2: of every group */
+    BH_CGROUP_IO = 64,      /* version 1: blkio */
 };
 
 struct bh_cgroup_hierarchy {
@@ -36,9 +37,11 @@ struct bh_cgroup_hierarchy {
 struct bh_cgroups {
     struct bh_cgroup_hierarchy at[BH_CGROUP_HIERARCHIES];
     size_t n;
+    const char *root; /* what they were opened with */
 };
 
-/* The hierarchies that are mounted. root: "" for this machine, or a folder that stands for one. BH_NOT_FOUND: none. */
+/* The hierarchies that are mounted. root: "" for this machine, or a folder that stands for one (kept by the caller).
+ * BH_NOT_FOUND: none. */
 int bh_cgroups_open(const char *root, struct bh_cgroups *ret, struct bh_err *err) BH_MUST_USE;
 void bh_cgroups_close(struct bh_cgroups *c);
 

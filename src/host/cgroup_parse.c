@@ -16,6 +16,7 @@ static const struct {
 } controllers[] = {
     {"memory", BH_CGROUP_MEMORY}, {"pids", BH_CGROUP_PIDS},       {"cpu", BH_CGROUP_CPU},
     {"cpuset", BH_CGROUP_CPUSET}, {"devices", BH_CGROUP_DEVICES}, {"freezer", BH_CGROUP_FREEZER},
+    {"io", BH_CGROUP_IO},         {"blkio", BH_CGROUP_IO},
 };
 
 unsigned bh_cgroup_controllers(const char *words)

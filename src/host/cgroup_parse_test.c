@@ -31,7 +31,8 @@ TEST(mounts_of_both_versions)
 TEST(controllers_are_whole_words)
 {
     CHECK_EQ(bh_cgroup_controllers("cpuset cpu io memory hugetlb pids rdma misc\n"),
-             BH_CGROUP_CPUSET | BH_CGROUP_CPU | BH_CGROUP_MEMORY | BH_CGROUP_PIDS);
+             BH_CGROUP_CPUSET | BH_CGROUP_CPU | BH_CGROUP_IO | BH_CGROUP_MEMORY | BH_CGROUP_PIDS);
+    CHECK_EQ(bh_cgroup_controllers("rw,blkio"), BH_CGROUP_IO);
     CHECK_EQ(bh_cgroup_controllers("rw,cpuacct,memoryx"), 0);
     CHECK_EQ(bh_cgroup_controllers(""), 0);
 }

@@ -2,6 +2,7 @@
 /* mps_test.c - what clients are told, and a control program that is a shell script: orders, limits, silence. */
 #include "host/mps.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <stdio.h>
@@ -14,17 +15,14 @@ static char folder[256];
 
 static void fixture(struct bh_arena *arena, const char *script, struct bh_mps *m)
 {
-    const char *under = getenv("TMPDIR");
     struct bh_err err = {0};
-    (void)snprintf(folder, sizeof(folder), "%s/bh-mps-XXXXXX", under && *under ? under : P_tmpdir);
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "mps"));
     *m = (struct bh_mps){.program = bh_arena_printf(arena, "%s/control", folder),
                          .pipes = bh_arena_printf(arena, "%s/pipes", folder),
                          .logs = bh_arena_printf(arena, "%s/logs", folder),
                          .uid = getuid(),
                          .gid = getgid()};
-    FILE *f = fopen(m->program, "w");
-    CHECK(f && fputs(script, f) >= 0 && fclose(f) == 0 && chmod(m->program, 0755) == 0);
+    CHECK(bh_scratch_put(folder, "control", script) && chmod(m->program, 0755) == 0);
     CHECK_EQ(bh_mps_folders(m, &err), BH_OK);
     m->uid = m->gid = 0; /* as we are */
 }
@@ -79,12 +77,11 @@ TEST(orders)
     const struct bh_mps_share most = {.thread_percent = 30, .mib = {1024, 0, 2048}, .n_gpus = 3};
     CHECK_EQ(bh_mps_limit(&m, &most, &err), BH_OK);
     bh_buf_fini(&out);
-    char said[512] = "";
-    FILE *f = fopen(bh_arena_printf(&arena, "%s/said", m.logs), "r");
-    CHECK(f && fread(said, 1, sizeof(said) - 1, f) > 0 && fclose(f) == 0);
+    char *said = bh_scratch_get(m.logs, "said");
     CHECK_STR(said,
               "get_server_list\nget_server_list\nset_default_active_thread_percentage 30\n"
               "set_default_device_pinned_mem_limit 0 1024MB\nset_default_device_pinned_mem_limit 2 2048MB\n");
+    free(said);
     done(&m);
     bh_arena_fini(&arena);
 }

@@ -39,7 +39,10 @@ enum {
     SCRIPT_MAX = 8 << 20,
     LISTING_MAX = 16 << 20,
     BURST_MIN = 1 << 17,
-    BURSTS_PER_S = 100
+    BURST_MAX = 1 << 26, /* with the queue's, what fits tc's 32 bits however fast a network is */
+    BURSTS_PER_S = 100,
+    QUEUE_MAX = 1 << 30,
+    QUEUES_PER_S = 20
 };
 
 static const char base_rules[] = "table bridge bulkhead {\n"
@@ -348,19 +351,27 @@ static int check_outside(struct bh_err *err)
                      "this machine forwards nothing, so no lease can go outside: set net.ipv4.ip_forward=1");
 }
 
+static uint64_t between(uint64_t least, uint64_t v, uint64_t most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
 static int limit(const struct bh_net *n, const char *port, int netns, struct bh_err *err)
 {
-    char rate[40], burst[40];
+    char rate[40], burst[40], queue[40];
     if (n->bits_per_s == 0)
         return BH_OK;
-    const uint64_t bytes = n->bits_per_s / 8 / BURSTS_PER_S;
+    const uint64_t bytes = n->bits_per_s / 8;
+    const uint64_t at_once = between(BURST_MIN, bytes / BURSTS_PER_S, BURST_MAX);
+    const uint64_t waiting = between(BURST_MIN, bytes / QUEUES_PER_S, QUEUE_MAX);
     (void)snprintf(rate, sizeof(rate), "%" PRIu64 "bit", n->bits_per_s);
-    (void)snprintf(burst, sizeof(burst), "%" PRIu64, bytes > BURST_MIN ? bytes : BURST_MIN);
+    (void)snprintf(burst, sizeof(burst), "%" PRIu64, at_once);
+    (void)snprintf(queue, sizeof(queue), "%" PRIu64, at_once + waiting);
     int rc = RUN(-1, false, err, "tc", "qdisc", "replace", "dev", port, "root", "tbf", "rate", rate, "burst",
-                 burst, "latency", "50ms");
+                 burst, "limit", queue);
     return rc < 0 ? rc
                   : INSIDE(netns, err, "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate,
-                           "burst", burst, "latency", "50ms");
+                           "burst", burst, "limit", queue);
 }
 
 static int make_port(const struct bh_net *n, const char *port, int netns, struct bh_err *err)

@@ -51,7 +51,8 @@ static bool shows(const char *const *argv, const char *text)
     return found;
 }
 
-static const char *const ruleset[] = {"nft", "list", "ruleset", NULL}, *const links[] = {"ip", "link", NULL};
+static const char *const ruleset[] = {"nft", "list", "ruleset", NULL}, *const links[] = {"ip", "link", NULL},
+                         *const speeds[] = {"tc", "qdisc", "show", NULL};
 
 /* A process in a network namespace of its own, as a container's. */
 static pid_t container(void)
@@ -70,6 +71,19 @@ static pid_t container(void)
     close(ready[0]);
     close(ready[1]);
     return ok ? pid : -1;
+}
+
+/* From the slowest that a policy may say to the fastest, of a lease with 16 GPUs. */
+static void rates(pid_t pid)
+{
+    for (uint64_t rate = UINT64_C(8) << 20; rate <= UINT64_C(8) << 44; rate <<= 6) {
+        const struct bh_net a = {.lease = 1, .tenant = "acme", .bits_per_s = rate};
+        CHECK_EQ(bh_net_set_up(&err), BH_OK);
+        if (bh_net_attach(&a, pid, &err) < 0)
+            printf("# %s\n", err.msg);
+        CHECK(shows(speeds, "tbf") && !shows(speeds, "lat 0us"));
+        CHECK_EQ(bh_net_tear_down(&err), BH_OK);
+    }
 }
 
 static void walk(pid_t pid)
@@ -138,6 +152,8 @@ TEST(ports_and_rules)
     const pid_t pid = container();
     CHECK(pid > 0);
     walk(pid);
+    if (!bh_test_failed)
+        rates(pid);
     if (!bh_test_failed)
         fail_inside(pid);
     (void)kill(pid, SIGKILL);

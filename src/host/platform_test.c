@@ -1,41 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/platform.h"
 
+#include "base/scratch.h"
 #include "base/sysfile.h"
 #include "base/test.h"
 
-#include <ftw.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define EFI "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #define BUS "/sys/devices/pci0000:17/0000:17:01.0"
 static const char *const gpu[] = {"0000:18:00.0"};
-static char root[] = P_tmpdir "/bh-platform-XXXXXX";
+static char root[BH_SCRATCH_PATH];
 static struct bh_platform p;
-
-/* The folders of a path below the root. */
-static void folders(char *at)
-{
-    for (char *c = at + strlen(root) + 1; *c; c++)
-        if (*c == '/') {
-            *c = '\0';
-            (void)mkdir(at, 0700);
-            *c = '/';
-        }
-}
 
 static void put(const char *path, const char *bytes, size_t n)
 {
-    char at[BH_SYSPATH_MAX];
-    if (!bh_syspath(at, path))
-        return;
-    folders(at);
-    FILE *f = fopen(at, "w");
-    if (f) {
-        (void)fwrite(bytes, 1, n, f);
-        (void)fclose(f);
-    }
+    CHECK(bh_scratch_put_bytes(root, path, bytes, n));
 }
 
 static void put_text(const char *path, const char *text)
@@ -46,10 +26,7 @@ static void put_text(const char *path, const char *text)
 static bool put_link(const char *path, const char *to)
 {
     char at[BH_SYSPATH_MAX];
-    if (!bh_syspath(at, path))
-        return false;
-    folders(at);
-    return symlink(to, at) == 0;
+    return bh_scratch_path(at, sizeof(at), root, path) && symlink(to, at) == 0;
 }
 
 static void put_port(unsigned control)
@@ -72,7 +49,7 @@ static void read_again(void)
 
 TEST(a_machine_without_anything_is_unknown)
 {
-    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(bh_scratch_root(root, sizeof(root), "platform"));
     bh_platform_read(&p, gpu, 1);
     CHECK_STR(p.root, root);
     const struct bh_platform_text *const texts[] = {&p.hostname, &p.kernel,   &p.driver,
@@ -166,16 +143,10 @@ TEST(what_only_root_may_read_is_unknown)
     CHECK_STR(p.secure_boot.why, "the firmware's SecureBoot variable makes no sense");
 }
 
-static int drop(const char *path, const struct stat *st, int kind, struct FTW *w)
-{
-    (void)st, (void)kind, (void)w;
-    return remove(path);
-}
-
 TEST(all_goes_back)
 {
     bh_platform_fini(&p);
-    CHECK_EQ(nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS), 0);
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

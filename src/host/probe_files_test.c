@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/probe_files.h"
 
+#include "base/scratch.h"
 #include "base/sysfile.h"
 #include "base/test.h"
 
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,15 +17,7 @@ static const struct bh_node_ask ask = {
 
 static bool below(char *at, const char *path)
 {
-    if (!bh_syspath(at, path))
-        return false;
-    for (char *c = at + strlen(root) + 1; *c; c++)
-        if (*c == '/') {
-            *c = '\0';
-            (void)mkdir(at, 0700);
-            *c = '/';
-        }
-    return true;
+    return bh_scratch_path(at, BH_SYSPATH_MAX, root, path);
 }
 
 static void put(const char *path, const char *text, mode_t mode)
@@ -53,9 +45,7 @@ static void read_again(void)
 
 TEST(an_empty_machine)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(root, sizeof(root), "%s/bh-node-XXXXXX", tmp ? tmp : P_tmpdir);
-    CHECK(mkdtemp(root) && setenv("BULKHEAD_SYSROOT", root, 1) == 0);
+    CHECK(bh_scratch_root(root, sizeof(root), "node"));
     bh_node_read(&node, &ask);
     for (size_t i = 0; i < BH_N_LINES; i++)
         CHECK(!node.lines[i].text && node.lines[i].why && node.lines[i].is_absent);
@@ -184,14 +174,6 @@ TEST(what_cannot_be_read_is_not_absent)
     CHECK(node.cdi.n == 3 && !node.cdi.at[0].text && strstr(node.cdi.at[0].why, "Not a directory"));
 }
 
-static int drop(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
 TEST(a_folder_in_a_files_place_says_why)
 {
     char at[BH_SYSPATH_MAX];
@@ -200,7 +182,7 @@ TEST(a_folder_in_a_files_place_says_why)
     CHECK(node.files[BH_FILE_MEMINFO].path && !node.files[BH_FILE_MEMINFO].text &&
           node.files[BH_FILE_MEMINFO].why);
     bh_node_fini(&node);
-    CHECK_EQ(nftw(root, drop, 16, FTW_DEPTH | FTW_PHYS), 0);
+    CHECK(bh_scratch_remove(root));
 }
 
 TEST_MAIN

@@ -3,6 +3,7 @@
 #include "keeper/output.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 #include "wire/stream.h"
 
@@ -15,9 +16,9 @@ static char folder_path[PATH_MAX];
 
 static int folder(void)
 {
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder_path, sizeof(folder_path), "%s/bh-output-XXXXXX", base ? base : P_tmpdir);
-    return mkdtemp(folder_path) ? open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    return bh_scratch_make(folder_path, sizeof(folder_path), "output")
+               ? open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+               : -1;
 }
 
 static void remove_folder(int fd)

@@ -3,6 +3,7 @@
 #include "launch/adopt_socket.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -17,13 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[80], path[100];
+static char folder[BH_SCRATCH_SOCKET_PATH], path[100];
 
 static bool make_folder(void)
 {
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof(folder), "%.50s/adopt-XXXXXX", base ? base : P_tmpdir);
-    if (!mkdtemp(folder))
+    if (!bh_scratch_make(folder, sizeof(folder), "adopt"))
         return false;
     (void)snprintf(path, sizeof(path), "%s/s", folder);
     return true;

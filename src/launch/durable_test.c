@@ -3,6 +3,7 @@
 #include "launch/durable.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -13,12 +14,10 @@
 TEST(there_and_back)
 {
     char path[PATH_MAX];
-    const char *top = getenv("TMPDIR");
     struct bh_err err;
     char *text = NULL;
     size_t n = 0;
-    (void)snprintf(path, sizeof(path), "%s/bh-durable-XXXXXX", top ? top : P_tmpdir);
-    CHECK(mkdtemp(path));
+    CHECK(bh_scratch_make(path, sizeof(path), "durable"));
     const int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_EQ(bh_durable_read(dir, "f", 10, &text, &n, &err), BH_NOT_FOUND);
     CHECK_EQ(bh_durable_write(dir, "f", "one", 3, &err), BH_OK);
@@ -41,11 +40,8 @@ TEST(there_and_back)
     CHECK_EQ(bh_durable_write(dir, "d", "one", 3, &err), BH_SYSTEM);
     CHECK_EQ(faccessat(dir, "d.new", F_OK, 0), -1);
     CHECK_EQ(bh_durable_read(dir, "d", 4, &text, &n, &err), BH_INVALID);
-    (void)unlinkat(dir, "f", 0);
-    (void)unlinkat(dir, "d/x", AT_REMOVEDIR);
-    (void)unlinkat(dir, "d", AT_REMOVEDIR);
     close(dir);
-    CHECK_EQ(rmdir(path), 0);
+    CHECK(bh_scratch_remove(path));
 }
 
 TEST_MAIN

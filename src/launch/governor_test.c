@@ -2,6 +2,7 @@
 #include "launch/governor.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
 #include "wire/fds.h"
 
@@ -13,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char folder[96], path[120];
+static char folder[BH_SCRATCH_SOCKET_PATH], path[108];
 static struct bh_err err;
 
 /* A governor of a kind: one connection, one order, and what it answers. */
@@ -48,9 +49,7 @@ static pid_t governor(plays *play)
 
 static void begin(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof(folder), "%.60s/bh-gov-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(folder))
+    if (!bh_scratch_make(folder, sizeof(folder), "gov"))
         abort();
     (void)snprintf(path, sizeof(path), "%s/%s", folder, BH_GOVERN_SOCKET_NAME);
     (void)setenv("BULKHEAD_RUN_DIR", folder, 1);

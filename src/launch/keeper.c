@@ -136,10 +136,22 @@ static _Noreturn void be_keeper(const char *program, const char *spec, int repor
     _exit(NOT_RUN);
 }
 
+/* On the way to a keeper, and not seen to be gone yet; of this process, which starts them from one thread. */
+static BH_VEC(pid_t) between;
+
+static void bury(void)
+{
+    for (size_t i = between.n; i-- > 0;) {
+        const pid_t gone = waitpid(between.at[i], NULL, WNOHANG);
+        if (gone == between.at[i] || (gone < 0 && errno == ECHILD))
+            between.at[i] = between.at[--between.n];
+    }
+}
+
 int bh_keeper_start(const char *program, const struct bh_keeper_place *at, int *ret_fd, struct bh_err *err)
 {
     char spec[PATH_MAX];
-    int pair[2], status = 0;
+    int pair[2];
     (void)snprintf(spec, sizeof(spec), "%s/" BH_KEEPER_SPEC_NAME, at->folder);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return bh_fail(err, BH_SYSTEM, "socketpair: %s", strerrordesc_np(errno));
@@ -148,12 +160,17 @@ int bh_keeper_start(const char *program, const struct bh_keeper_place *at, int *
         be_keeper(program, spec, pair[1]);
     const int error = errno;
     close(pair[1]);
-    /* Where children are not waited for (SIGCHLD is ignored) the report says all that is to be said. */
-    const bool started = pid > 0 && (waitpid(pid, &status, 0) == pid || errno == ECHILD) && status == 0;
-    if (!started)
+    if (pid < 0) {
         close(pair[0]);
-    *ret_fd = started ? pair[0] : -1;
-    return started ? BH_OK : bh_fail(err, BH_SYSTEM, "fork: %s", strerrordesc_np(pid < 0 ? error : EAGAIN));
+        *ret_fd = -1;
+        return bh_fail(err, BH_SYSTEM, "fork: %s", strerrordesc_np(error));
+    }
+    /* It is gone in a moment, and whoever has others to serve does not wait for that: the report, or its end, says all that is
+     * to be said. */
+    *bh_vec_push(&between) = pid;
+    bury();
+    *ret_fd = pair[0];
+    return BH_OK;
 }
 
 static int as_status(const struct bh_keeper_status *s, struct bh_err *err)
@@ -167,6 +184,7 @@ int bh_keeper_started(int fd, struct bh_err *err)
     struct bh_keeper_status status;
     const int rc = bh_fds_recv(fd, &status, sizeof(status), NULL, 0, err);
     close(fd);
+    bury();
     if (rc == BH_NOT_FOUND)
         return bh_fail(err, BH_SYSTEM, "the keeper ended before it kept the lease");
     return rc < 0 ? rc : as_status(&status, err);

@@ -7,6 +7,7 @@
 #include "launch/keeper.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/test.h"
 #include "launch/durable.h"
@@ -78,10 +79,8 @@ __attribute__((constructor)) static void is_keeper(int argc, char **argv)
 
 static struct bh_keeper_place begin(void)
 {
-    const char *top = getenv("TMPDIR");
-    (void)snprintf(base, sizeof(base), "%s/bh-keeper-XXXXXX", top ? top : P_tmpdir);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (!mkdtemp(base) || n < 0)
+    if (!bh_scratch_make(base, sizeof(base), "keeper") || n < 0)
         abort();
     self[n] = '\0';
     (void)snprintf(folder, sizeof(folder), "%s/7", base);
@@ -96,20 +95,6 @@ static void file(const char *name, const char *text)
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)!bh_durable_write(fd, name, text, strlen(text), NULL);
     close(fd);
-}
-
-static void finish(const struct bh_keeper_place *at)
-{
-    static const char *const names[] = {BH_KEEPER_SPEC_NAME, BH_KEEPER_BEGUN_NAME, BH_KEEPER_END_NAME};
-    char path[PATH_MAX];
-    bh_keeper_vanish(at);
-    for (size_t i = 0; i < BH_COUNT_OF(names); i++) {
-        (void)snprintf(path, sizeof(path), "%.4000s/%s", folder, names[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(folder);
-    (void)rmdir(run_dir);
-    (void)rmdir(base);
 }
 
 static struct bh_keeper_spec spec(void)
@@ -138,7 +123,7 @@ TEST(a_spec_is_written_once)
     CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_CONFLICT);
     s.lease = 0;
     CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_INVALID);
-    finish(&at);
+    CHECK(bh_scratch_remove(base));
 }
 
 TEST(what_is_found_of_a_lease)
@@ -164,7 +149,7 @@ TEST(what_is_found_of_a_lease)
         CHECK_EQ(bh_keeper_look(&at, &l, &err), BH_INVALID);
         CHECK(strstr(err.msg, BH_KEEPER_END_NAME));
     }
-    finish(&at);
+    CHECK(bh_scratch_remove(base));
 }
 
 /* Not made is not made, whatever the reason; and what cannot be known is no answer. */
@@ -189,7 +174,7 @@ TEST(a_fence_is_there_or_it_says_so)
     CHECK_EQ(bh_keeper_fence(&at, &err), BH_OK);
     CHECK_EQ(bh_keeper_fence(&at, &err), BH_OK);
     CHECK_EQ(found(&at), BH_KEEPER_LOST);
-    finish(&at);
+    CHECK(bh_scratch_remove(base));
 }
 
 TEST(a_keeper_is_started_found_and_lost)
@@ -219,7 +204,7 @@ TEST(a_keeper_is_started_found_and_lost)
     close(l.pidfd);
     CHECK_EQ(found(&at), BH_KEEPER_NEVER);
     CHECK_EQ(bh_keeper_order(&at, &order, &status, &err), BH_NOT_FOUND);
-    finish(&at);
+    CHECK(bh_scratch_remove(base));
 }
 
 TEST(a_program_that_is_not_there)
@@ -230,7 +215,7 @@ TEST(a_program_that_is_not_there)
     CHECK_EQ(bh_keeper_start("/nowhere/bulkhead-keeper", &at, &fd, &err), BH_OK);
     CHECK_EQ(bh_keeper_started(fd, &err), BH_SYSTEM);
     CHECK(strstr(err.msg, "/nowhere/bulkhead-keeper"));
-    finish(&at);
+    CHECK(bh_scratch_remove(base));
 }
 
 TEST_MAIN

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/cert.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <sys/stat.h>
@@ -15,26 +16,11 @@ struct scratch {
 
 static bool begin(struct scratch *s)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(s->folder, sizeof(s->folder), "%.400s/bh-cert-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(s->folder))
+    if (!bh_scratch_make(s->folder, sizeof(s->folder), "cert"))
         return false;
     (void)snprintf(s->path, sizeof(s->path), "%s/https.pem", s->folder);
     (void)snprintf(s->other, sizeof(s->other), "%s/other", s->folder);
     return true;
-}
-
-static void end(const struct scratch *s)
-{
-    (void)unlink(s->path);
-    (void)unlink(s->other);
-    (void)rmdir(s->folder);
-}
-
-static bool write_text(const char *path, const char *text)
-{
-    FILE *f = fopen(path, "w");
-    return f && fputs(text, f) >= 0 && fclose(f) == 0;
 }
 
 TEST(made_once_and_found_again)
@@ -55,7 +41,7 @@ TEST(made_once_and_found_again)
     CHECK(!strstr(again.cert_pem, "PRIVATE"));
     bh_cert_fini(&first);
     bh_cert_fini(&again);
-    end(&s);
+    CHECK(bh_scratch_remove(s.folder));
 }
 
 TEST(made_anew_when_it_is_no_good_any_more)
@@ -82,7 +68,7 @@ TEST(made_anew_when_it_is_no_good_any_more)
         CHECK_EQ(strcmp(first.print, again.print) != 0, later[i].made);
         bh_cert_fini(&first);
         bh_cert_fini(&again);
-        end(&s);
+        CHECK(bh_scratch_remove(s.folder));
     }
 }
 
@@ -102,12 +88,12 @@ TEST(a_file_that_others_may_read_is_refused)
     bh_cert_fini(&c);
     CHECK(rename(s.path, s.other) == 0 && symlink(s.other, s.path) == 0);
     CHECK_EQ(bh_cert_own(s.path, "node7", NULL, NOW_MS, &c, &err), BH_DENIED);
-    CHECK(unlink(s.path) == 0 && write_text(s.path, "half a file"));
+    CHECK(unlink(s.path) == 0 && bh_scratch_put(s.folder, "https.pem", "half a file"));
     CHECK(chmod(s.path, 0600) == 0);
     CHECK_EQ(bh_cert_own(s.path, "node7", NULL, NOW_MS, &c, &err), BH_OK);
     CHECK(c.made);
     bh_cert_fini(&c);
-    end(&s);
+    CHECK(bh_scratch_remove(s.folder));
 }
 
 TEST(the_operators_own)
@@ -119,22 +105,23 @@ TEST(the_operators_own)
     CHECK_EQ(bh_cert_own(s.path, "node7", NULL, NOW_MS, &one, NULL), BH_OK);
     CHECK_EQ(unlink(s.path), 0);
     CHECK_EQ(bh_cert_own(s.path, "node7", NULL, NOW_MS, &two, NULL), BH_OK);
-    CHECK(write_text(s.path, one.cert_pem) && write_text(s.other, one.key_pem));
+    CHECK(bh_scratch_put(s.folder, "https.pem", one.cert_pem) &&
+          bh_scratch_put(s.folder, "other", one.key_pem));
     CHECK_EQ(bh_cert_load(s.path, s.other, &c, &err), BH_OK);
     CHECK_STR(c.print, one.print);
     CHECK(!c.made);
     bh_cert_fini(&c);
-    CHECK(write_text(s.other, two.key_pem)); /* of another certificate */
+    CHECK(bh_scratch_put(s.folder, "other", two.key_pem)); /* of another certificate */
     CHECK_EQ(bh_cert_load(s.path, s.other, &c, &err), BH_INVALID);
     CHECK(strstr(err.msg, "not the certificate's"));
-    CHECK(write_text(s.other, "no key"));
+    CHECK(bh_scratch_put(s.folder, "other", "no key"));
     CHECK_EQ(bh_cert_load(s.path, s.other, &c, &err), BH_INVALID);
     CHECK_EQ(bh_cert_load(s.other, s.other, &c, &err), BH_INVALID);
     CHECK_EQ(unlink(s.other), 0);
     CHECK_EQ(bh_cert_load(s.path, s.other, &c, &err), BH_NOT_FOUND);
     bh_cert_fini(&one);
     bh_cert_fini(&two);
-    end(&s);
+    CHECK(bh_scratch_remove(s.folder));
 }
 
 TEST_MAIN

@@ -6,20 +6,20 @@
 #include "conf/file.h"
 #include "host/limits.h"
 #include "launch/warden.h"
-#include "node/canary.h"
-#include "node/clear.h"
 #include "node/decide.h"
 #include "node/door.h"
-#include "node/drift.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/clear.h"
+#include "node/mech/mech.h"
+#include "node/mech/scrub.h"
 #include "node/note.h"
 #include "node/ops.h"
 #include "node/ponder.h"
 #include "node/retain.h"
 #include "node/rule.h"
-#include "node/scrub.h"
 #include "node/upkeep.h"
+#include "node/watch/canary.h"
+#include "node/watch/drift.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -117,13 +117,39 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
-    d->view.now_ms = d->asked_ms = bh_daemon_now(d);
-    bh_checks_fresh(d);
+    const uint64_t now_ms = bh_daemon_now(d);
+    if (now_ms > d->asked_ms + ASKED_MS) /* what is known may be a minute old */
+        d->look_deep = true;
+    d->view.now_ms = d->asked_ms = now_ms;
     d->view.wall_ms = bh_clock_read().wall_ms;
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
     return 0;
+}
+
+static void say_look(struct bh_daemon *d, int rc, const struct bh_err *err)
+{
+    (void)snprintf(d->checks.look, sizeof(d->checks.look), "%.190s", rc < 0 ? err->msg : "");
+    if (rc < 0)
+        bh_daemon_say(d, "the GPUs could not be read: %s", err->msg);
+}
+
+/* Who is on the cards; what else there is to know of them is as it was, unless something is odd. */
+static void looked_who(struct bh_daemon *d)
+{
+    struct bh_gpu_snapshot seen;
+    struct bh_err err;
+    bool odd = true;
+    const int rc = bh_silicon_looked_who(&d->silicon, &seen, &odd, &err);
+    d->look_deep = d->look_deep || odd;
+    if (rc < 0) {
+        say_look(d, rc, &err); /* until the next one at all of it */
+        return;
+    }
+    bh_watch_looked(d, &seen);
+    bh_gpu_snapshot_fini(&seen);
+    bh_checks_stale(d);
 }
 
 static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -135,12 +161,14 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
     (void)fd;
     (void)events;
     d->look_source = sd_event_source_disable_unref(d->look_source);
+    if (!d->silicon.deep) {
+        looked_who(d);
+        return 0;
+    }
     const int rc = bh_silicon_looked(&d->silicon, &moved, &err);
-    (void)snprintf(d->checks.look, sizeof(d->checks.look), "%.190s", rc < 0 ? err.msg : "");
-    if (rc < 0)
-        bh_daemon_say(d, "the GPUs could not be read: %s", err.msg);
-    else
-        bh_watch_looked(d);
+    say_look(d, rc, &err);
+    if (rc == BH_OK)
+        bh_watch_looked(d, &d->silicon.now);
     if (rc == BH_OK && !bh_meter_looked(d))
         (void)snprintf(d->checks.look, sizeof(d->checks.look),
                        "the driver refuses every reading of every GPU");
@@ -157,12 +185,13 @@ static int on_looked(sd_event_source *source, int fd, uint32_t events, void *arg
 }
 
 /* A driver may take its time: whoever asks the daemon does not wait for it. */
-static void look_again(struct bh_daemon *d)
+static void look_again(struct bh_daemon *d, bool deep)
 {
     struct bh_err err;
     if (d->look_source)
         return;
-    int rc = bh_silicon_look(&d->silicon, &err);
+    d->look_deep = false;
+    int rc = bh_silicon_look(&d->silicon, deep, &err);
     if (rc == BH_OK &&
         sd_event_add_io(d->loop, &d->look_source, d->silicon.worker.fd, EPOLLIN, on_looked, d) < 0) {
         bh_worker_kill(&d->silicon.worker);
@@ -298,10 +327,11 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_retain_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
-    if (++ticks % bh_watch_ticks(d, idle) == 0) {
-        look_again(d);
+    const bool deep = ++ticks % bh_watch_ticks_deep(idle) == 0 || d->look_deep;
+    if (deep || ticks % bh_watch_ticks(d, idle) == 0)
+        look_again(d, deep);
+    if (deep)
         bh_meter_look(d);
-    }
     if (!bh_store_in_transaction(d->store)) {
         const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
         (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
@@ -590,7 +620,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
         bh_canary_cards(d);
         bh_life_take_up(d);
         bh_health_tick(d);
-        bh_watch_looked(d);
+        bh_watch_looked(d, &d->silicon.snapshot);
         bh_daemon_show(d);
         bh_meter_start(d);
         bh_note_node(d, true);

@@ -25,15 +25,16 @@
 #include "core/lease/lease.h"
 #include "host/cgroup.h"
 #include "node/cert.h"
-#include "node/checks.h"
 #include "node/clock.h"
-#include "node/health.h"
+#include "node/mech/tier.h"
+#include "node/memo.h"
 #include "node/meter.h"
 #include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
-#include "node/tier.h"
-#include "node/watch.h"
+#include "node/watch/checks.h"
+#include "node/watch/health.h"
+#include "node/watch/watchdog.h"
 #include "node/worker.h"
 #include "store/audit.h"
 #include "store/state_job.h"
@@ -56,6 +57,7 @@ struct bh_rule_book {
     uint64_t version;         /* of the store; 0: none was applied yet */
     struct bh_policy *policy; /* the admission borrows it; NULL: none */
     struct bh_admit *admit;
+    struct bh_memo *memo; /* what was judged by it; NULL: nothing yet */
 };
 
 /* What an admitted job will run under; worked out once, when it is submitted or when the daemon starts. */
@@ -93,6 +95,7 @@ struct bh_life {
     enum bh_lease_state state; /* as the store has it */
     enum bh_after after;
     bool known;        /* the scheduler knows the job */
+    bool taken;        /* ... was told of it in the round that goes on (decide.c) */
     bool leaving;      /* the scheduler told it to go */
     bool moved;        /* the scheduler has another place for it already */
     bool stopping;     /* its keeper was told to end it */
@@ -101,10 +104,10 @@ struct bh_life {
     uint32_t doubts;   /* times that nobody could say what its keeper does */
     char tenant[64];
     char why[160];     /* it has to leave, or could not be set up */
-    char waits[160];   /* why it waits, as it was last worked out; "": it was not yet */
+    char *waits;       /* why it waits, as it was last worked out; NULL: it was not yet */
     uint64_t waits_ms; /* then; 0: never */
     uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
-    char held[200];    /* ... the last time, and why */
+    char *held;        /* ... the last time, and why; NULL: never */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
     struct bh_terms terms;
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
@@ -112,13 +115,13 @@ struct bh_life {
     struct bh_worker worker;
 };
 
-/* An instance of MIG that is there (mech_mig.c). */
+/* An instance of MIG that is there (mech/mig.c). */
 struct bh_made_cut {
     char gpu[96], key[48], uuid[80];
     uint32_t gi_cap, ci_cap; /* BH_NO_ID: not known */
 };
 
-/* An MPS server that runs, or is about to (mech_mps.c). */
+/* An MPS server that runs, or is about to (mech/mps.c). */
 struct bh_made_server {
     struct bh_daemon *of;
     uint64_t number;
@@ -179,11 +182,12 @@ struct bh_daemon {
     uint64_t asked_ms;        /* somebody asked the API then */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
+    bool look_deep;           /* the next look at the cards is at all of them */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
     bool was_held; /* the doctor knows of jobs that are set aside */
-    bool started; /* up to where requests are served */
+    bool started;  /* up to where requests are served */
 };
 
 /* Milliseconds since 1970 that never fall and never jump while something is charged (clock.h). */

@@ -4,13 +4,14 @@
 
 #include "base/str.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/mech.h"
+#include "node/note.h"
 #include "node/rule.h"
 
 #include <stdio.h>
 #include <time.h>
 
-enum { STEPS = 2000000, BROKEN_MS = 1000, HOLD_MS = 30000 };
+enum { STEPS = 2000000, BROKEN_MS = 1000, HOLD_MS = 30000, PAGE = 1000 };
 
 static int apply(void *context, const struct bh_sched_event *e, struct bh_err *err)
 {
@@ -74,46 +75,101 @@ int bh_decide_submit(struct bh_daemon *d, struct bh_life *run, const struct bh_g
     return rc;
 }
 
+static bool is_held_for(const struct bh_life *run, const char *words)
+{
+    return run->held && strcmp(run->held, words) == 0;
+}
+
 /* As if the scheduler did not know it, for a while. */
 static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
 {
-    if (strcmp(run->held, words) != 0)
+    if (!is_held_for(run, words))
         bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
     run->held_ms = bh_daemon_now(d) + HOLD_MS;
-    (void)snprintf(run->held, sizeof(run->held), "%s", words);
+    bh_life_note(&run->held, words);
+}
+
+static bool is_to_be_known(const struct bh_daemon *d, const struct bh_life *run)
+{
+    return d->sched && run->after != BH_AFTER_NOTHING && !run->held_ms;
+}
+
+/* row: its job. It may be gone from the table afterwards. */
+static void take_up_as(struct bh_daemon *d, struct bh_life *run, const struct bh_store_job *row)
+{
+    struct bh_gang_spec job;
+    struct bh_admit_grant grant;
+    struct bh_admit_refusal why;
+    struct bh_err err;
+    int rc = BH_OK;
+    const uint64_t id = run->job;
+    const struct bh_admit_ask ask = bh_rule_ask(row);
+    if (!bh_rule_judge(&d->book, &ask, &job, &run->terms, &grant, &why)) {
+        if (why.code == BH_ADMIT_NOT_HERE)
+            hold(d, run, why.what); /* a tool that is missing today may be there tomorrow */
+        else
+            bh_life_disallow(d, run, why.what);
+    } else if (!bh_life_waits(run)) {
+        rc = say_found(d, run, &job, &err);
+        run->known = rc == BH_OK;
+    } else {
+        rc = bh_decide_submit(d, run, &job, &err);
+    }
+    if (rc < 0)
+        bh_daemon_say(d, "J%llu is not scheduled: %s", (unsigned long long)id, err.msg);
 }
 
 void bh_decide_take_up(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
     struct bh_store_job row;
-    struct bh_gang_spec job;
-    struct bh_admit_grant grant;
-    struct bh_admit_refusal why;
     struct bh_err err;
     run->known = false;
-    if (!d->sched || run->after == BH_AFTER_NOTHING || run->held_ms)
+    if (!is_to_be_known(d, run))
         return;
-    int rc = bh_store_job_get(d->store, &arena, run->job, &row, &err);
-    if (rc < 0) {
+    const int rc = bh_store_job_get(d->store, &arena, run->job, &row, &err);
+    if (rc < 0)
         bh_decide_later(d, &err);
-    } else {
-        const struct bh_admit_ask ask = bh_rule_ask(&row);
-        if (!bh_rule_judge(&d->book, &ask, &job, &run->terms, &grant, &why)) {
-            if (why.code == BH_ADMIT_NOT_HERE)
-                hold(d, run, why.what); /* a tool that is missing today may be there tomorrow */
-            else
-                bh_life_disallow(d, run, why.what);
-        } else if (!bh_life_waits(run)) {
-            rc = say_found(d, run, &job, &err);
-            run->known = rc == BH_OK;
-        } else {
-            rc = bh_decide_submit(d, run, &job, &err);
-        }
-        if (rc < 0)
-            bh_daemon_say(d, "J%llu is not scheduled: %s", (unsigned long long)run->job, err.msg);
-    }
+    else
+        take_up_as(d, run, &row);
     bh_arena_fini(&arena);
+}
+
+/*
+ * All of them, by pages of jobs that have not ended: one question for each of ten thousand would be most of a start. What is
+ * left is about jobs that have ended and are being cleared.
+ */
+static void take_up_all(struct bh_daemon *d)
+{
+    const struct bh_store_job_filter live = {.states = 1u << BH_JOB_WAITING | 1u << BH_JOB_RUNNING,
+                                             .brief = true};
+    struct bh_store_page page = {.limit = PAGE};
+    bool more = true;
+    for (size_t i = 0; i < d->runs.n; i++)
+        d->runs.at[i]->known = d->runs.at[i]->taken = false;
+    while (more) {
+        struct bh_arena arena = {0};
+        bh_store_jobs rows = {0};
+        struct bh_err err;
+        const int rc = bh_store_jobs_list(d->store, &arena, &live, &page, &rows, &err);
+        if (rc < 0)
+            bh_decide_later(d, &err);
+        for (size_t i = 0; rc == BH_OK && i < rows.n; i++) {
+            struct bh_life *run = bh_life_of_job(d, rows.at[i].id);
+            page.after = rows.at[i].id;
+            if (!run || run->taken)
+                continue;
+            run->taken = true;
+            if (is_to_be_known(d, run))
+                take_up_as(d, run, &rows.at[i]);
+        }
+        more = rc == BH_OK && rows.n == page.limit;
+        bh_vec_fini(&rows);
+        bh_arena_fini(&arena);
+    }
+    for (size_t i = d->runs.n; i-- > 0;) /* one that is refused leaves its place to the last */
+        if (!d->runs.at[i]->taken)
+            bh_decide_take_up(d, d->runs.at[i]);
 }
 
 /* What is there of somebody whom the scheduler knows nothing of cannot be given away by it. */
@@ -208,8 +264,7 @@ int bh_decide_anew(struct bh_daemon *d, struct bh_err *err)
     int rc = bh_admit_fleet(d->book.admit, NULL, d->last_ms, apply, d, err);
     if (rc < 0)
         return rc;
-    for (size_t i = d->runs.n; i-- > 0;) /* one that is refused leaves its place to the last */
-        bh_decide_take_up(d, d->runs.at[i]);
+    take_up_all(d);
     bh_sched_settle(d->sched);
     take_refusals(d);
     const struct bh_fleet *f = bh_silicon_fleet(&d->silicon);
@@ -327,19 +382,13 @@ static int write_alone(struct bh_daemon *d, const struct bh_decision *dec, struc
 static int set_aside(struct bh_daemon *d, const struct bh_decision *dec, const char *why, struct bh_err *err)
 {
     struct bh_life *run = bh_life_of_job(d, dec->job);
-    char id[24], words[sizeof(run->held)];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)dec->job);
+    char words[240];
     (void)snprintf(words, sizeof(words), "set aside for a while, for %s could not be written down: %.120s",
                    is_start(dec) ? "its start" : "that it has to go", why);
-    const struct bh_audit_event e = {.event = BH_AUDIT_ALLOC_DENY,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run ? run->tenant : NULL,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .after = "set aside",
-                                     .reason = words};
-    const bool is_new = !run || strcmp(run->held, words) != 0;
-    const int rc = is_new ? bh_audit_append(d->audit, &e, err) : BH_OK;
+    const bool is_new = !run || !is_held_for(run, words);
+    const int rc = is_new ? bh_note_job(d, BH_AUDIT_ALLOC_DENY, dec->job, run ? run->tenant : NULL,
+                                        "set aside", words, err)
+                          : BH_OK;
     if (rc < 0)
         return rc;
     if (run)

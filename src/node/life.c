@@ -2,9 +2,9 @@
 /* life.c - the table of leases, and the steps from granting to the end of the work. What follows is in clear.c. */
 #include "node/life.h"
 
-#include "node/clear.h"
 #include "node/decide.h"
-#include "node/mech.h"
+#include "node/mech/clear.h"
+#include "node/mech/mech.h"
 #include "node/ops.h"
 #include "node/spec.h"
 
@@ -76,7 +76,19 @@ void bh_life_forget(struct bh_daemon *d, struct bh_life *run)
     if (last != run)
         put(d, last, at);
     d->runs.n--;
+    free(run->waits);
+    free(run->held);
     free(run);
+}
+
+void bh_life_note(char **to, const char *words)
+{
+    const size_t n = strlen(words) + 1;
+    char *mine = *words ? bh_alloc(n, 1) : NULL;
+    if (mine)
+        memcpy(mine, words, n);
+    free(*to);
+    *to = mine;
 }
 
 void bh_life_free_all(struct bh_daemon *d)

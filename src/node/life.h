@@ -24,6 +24,8 @@ static inline bool bh_life_waits(const struct bh_life *run)
 /* Takes it into the table. */
 void bh_life_add(struct bh_daemon *d, struct bh_life *take_run);
 void bh_life_free_all(struct bh_daemon *d);
+/* Words that most never have: ten thousand wait, and each process that is started copies the table of their pages. */
+void bh_life_note(char **to, const char *words);
 /* Its job goes on under another lease. */
 void bh_life_rename(struct bh_daemon *d, struct bh_life *run, uint64_t lease);
 

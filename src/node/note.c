@@ -4,8 +4,8 @@
 
 #include "base/str.h"
 #include "conf/input.h"
-#include "node/canary.h"
-#include "node/clear.h"
+#include "node/mech/clear.h"
+#include "node/watch/canary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +55,21 @@ int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, 
     (void)snprintf(id, sizeof(id), "M%llu", (unsigned long long)number);
     const struct bh_audit_event e = {
         .event = event, .sub = self, .object_type = "mps", .object_id = id, .reason = gpus};
+    return bh_audit_append(d->audit, &e, err);
+}
+
+int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, const char *tenant,
+                const char *after, const char *why, struct bh_err *err)
+{
+    char id[24];
+    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)job);
+    const struct bh_audit_event e = {.event = event,
+                                     .sub = self,
+                                     .tenant = tenant,
+                                     .object_type = "job",
+                                     .object_id = id,
+                                     .after = after,
+                                     .reason = why};
     return bh_audit_append(d->audit, &e, err);
 }
 

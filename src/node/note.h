@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * note.h - records of the audit log that belong to no step of a lease: the node itself, its silicon being cut, who came in, what
- * somebody signed for, and who laid hands on another's work.
+ * note.h - records of the audit log that belong to no step of a lease: the node itself, its silicon being cut, what became of
+ * jobs, who came in, what somebody signed for, and who laid hands on another's work.
  */
 #ifndef BH_NODE_NOTE_H
 #define BH_NODE_NOTE_H
@@ -16,6 +16,9 @@ int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, 
 /* `mps.start`, `mps.stop`, likewise. */
 int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, const char *gpus,
                 struct bh_err *err) BH_MUST_USE;
+/* Of a job, by the daemon itself; tenant and after may be NULL. In the caller's transaction. */
+int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, const char *tenant,
+                const char *after, const char *why, struct bh_err *err) BH_MUST_USE;
 /* `policy.waiver` for each that the policy in force has not. In the caller's transaction. */
 int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n,
                     struct bh_err *err) BH_MUST_USE;

@@ -9,10 +9,10 @@
 
 #include "base/str.h"
 #include "launch/governor.h"
-#include "node/clear.h"
 #include "node/decide.h"
 #include "node/life.h"
-#include "node/mech.h"
+#include "node/mech/clear.h"
+#include "node/mech/mech.h"
 #include "node/note.h"
 #include "node/rule.h"
 #include "store/backup.h"
@@ -693,6 +693,7 @@ void bh_ops_init(struct bh_daemon *d)
                                  .checkpoint = op_checkpoint,
                                  .rotate = op_rotate,
                                  .backup = op_backup,
+                                 .checks = bh_checks_fresh,
                                  .metrics = bh_node_metrics,
                                  .auth_failed = op_auth_failed,
                                  .came_in = op_came_in};

@@ -3,8 +3,9 @@
 #include "node/retain.h"
 
 #include "base/units.h"
-#include "node/clear.h"
 #include "node/decide.h"
+#include "node/mech/clear.h"
+#include "node/note.h"
 #include "store/state_room.h"
 #include "wire/keeper.h"
 
@@ -68,7 +69,7 @@ static uint64_t measure_folder(const char *leases_dir, uint64_t lease)
 }
 
 /*
- * All but what keeps a keeper that comes late from beginning (node/clear.c), unless none can come any more. Then the folder, if it
+ * All but what keeps a keeper that comes late from beginning (node/mech/clear.c), unless none can come any more. Then the folder, if it
  * is empty.
  */
 static void empty_folder(const char *leases_dir, uint64_t lease)
@@ -221,19 +222,12 @@ static int choose_all(struct bh_daemon *d, struct bh_arena *arena, struct bh_err
 
 static int write_one(struct bh_daemon *d, const struct victim *v, struct bh_err *err)
 {
-    char id[24];
-    (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)v->job);
-    const struct bh_audit_event e = {.event = BH_AUDIT_JOB_PRUNE,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = v->tenant,
-                                     .object_type = "job",
-                                     .object_id = id,
-                                     .reason = v->is_old ? "it is older than output is kept"
-                                                         : "its tenant has more than is kept for one"};
+    const char *why =
+        v->is_old ? "it is older than output is kept" : "its tenant has more than is kept for one";
     const int rc = bh_store_remain_prune(d->store, v->job, d->last_ms, err);
     if (rc == BH_NOT_FOUND) /* the job itself is long over, and went meanwhile */
         return BH_OK;
-    return rc == BH_OK ? bh_audit_append(d->audit, &e, err) : rc;
+    return rc == BH_OK ? bh_note_job(d, BH_AUDIT_JOB_PRUNE, v->job, v->tenant, NULL, why, err) : rc;
 }
 
 static int write_all(struct bh_daemon *d, struct bh_err *err)

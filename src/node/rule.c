@@ -22,6 +22,9 @@ enum {
 
 void bh_rule_fini(struct bh_rule_book *b)
 {
+    if (b->memo)
+        bh_memo_fini(b->memo);
+    free(b->memo);
     bh_admit_free(b->admit);
     if (b->policy)
         bh_policy_fini(b->policy);
@@ -209,10 +212,14 @@ int bh_rule_diff(const struct bh_daemon *d, const struct bh_rule_book *to, struc
     return rc;
 }
 
-bool bh_rule_judge(const struct bh_rule_book *b, const struct bh_admit_ask *ask, struct bh_gang_spec *ret_job,
+bool bh_rule_judge(struct bh_rule_book *b, const struct bh_admit_ask *ask, struct bh_gang_spec *ret_job,
                    struct bh_terms *ret, struct bh_admit_grant *ret_grant, struct bh_admit_refusal *why)
 {
-    if (!bh_admit_job(b->admit, ask, ret_grant, why))
+    if (!b->memo) {
+        b->memo = bh_alloc(1, sizeof(*b->memo));
+        b->memo->of = b->admit;
+    }
+    if (!bh_memo_judge(b->memo, ask, ret_grant, why))
         return false;
     *ret_job = ret_grant->job;
     *ret = (struct bh_terms){.request = ret_grant->job.roles[0].request,

@@ -22,7 +22,7 @@ int bh_rule_diff(const struct bh_daemon *d, const struct bh_rule_book *to, struc
 /* What a stored job asks for; strings are the job's. */
 struct bh_admit_ask bh_rule_ask(const struct bh_store_job *job);
 /* The job as the scheduler takes it, and what it runs under. False: it is refused, and why. */
-bool bh_rule_judge(const struct bh_rule_book *b, const struct bh_admit_ask *ask, struct bh_gang_spec *ret_job,
+bool bh_rule_judge(struct bh_rule_book *b, const struct bh_admit_ask *ask, struct bh_gang_spec *ret_job,
                    struct bh_terms *ret, struct bh_admit_grant *ret_grant, struct bh_admit_refusal *why);
 
 #endif

@@ -28,7 +28,7 @@ static void forget(struct bh_silicon *s)
 int bh_silicon_read(struct bh_silicon *s, const char *node, struct bh_err *err)
 {
     struct bh_gpu_snapshot now;
-    const int rc = bh_gpu_read(&bh_gpu_machine, &now, err);
+    const int rc = bh_gpu_read(&bh_gpu_machine_fleet, &now, err);
     if (rc < 0)
         return rc;
     forget(s);
@@ -52,15 +52,16 @@ static void look_work(const void *arg, struct bh_worker_result *ret)
 {
     struct bh_gpu_snapshot *board, seen;
     struct bh_err err = {0};
-    memcpy(&board, arg, sizeof(board));
+    const struct bh_silicon *s = arg;
+    board = s->board;
     struct bh_gpu_room room = {(char *)(board + 1), BOARD_BYTES - sizeof(*board)};
-    ret->code = bh_gpu_read(&bh_gpu_machine, &seen, &err);
+    ret->code = bh_gpu_read(s->deep ? &bh_gpu_machine_state : &bh_gpu_machine_users, &seen, &err);
     if (ret->code == BH_OK && !bh_gpu_snapshot_copy(board, &seen, &room))
         ret->code = bh_fail(&err, BH_TOO_LARGE, "the driver says too much about its GPUs");
     (void)snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
 }
 
-int bh_silicon_look(struct bh_silicon *s, struct bh_err *err)
+int bh_silicon_look(struct bh_silicon *s, bool deep, struct bh_err *err)
 {
     if (!s->board) {
         void *at = mmap(NULL, BOARD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
@@ -69,7 +70,8 @@ int bh_silicon_look(struct bh_silicon *s, struct bh_err *err)
             return bh_fail(err, BH_SYSTEM, "no memory to share with the process that reads the GPUs");
         s->board = at;
     }
-    const int rc = bh_worker_start(look_work, &s->board, &s->worker, err);
+    s->deep = deep;
+    const int rc = bh_worker_start(look_work, s, &s->worker, err);
     if (rc == BH_OK)
         bh_worker_name(&s->worker, "the look at the GPUs");
     return rc;
@@ -88,6 +90,26 @@ int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err)
     *ret_moved = !s->here || s->now.devices.n != s->snapshot.devices.n;
     for (size_t i = 0; !*ret_moved && i < s->now.devices.n; i++)
         *ret_moved = !same_card(&s->now.devices.at[i], &s->snapshot.devices.at[i]);
+    return BH_OK;
+}
+
+int bh_silicon_looked_who(struct bh_silicon *s, struct bh_gpu_snapshot *ret, bool *ret_odd,
+                          struct bh_err *err)
+{
+    struct bh_worker_result result;
+    const struct bh_gpu_snapshot *known = s->has_now ? &s->now : &s->snapshot;
+    bh_worker_finish(&s->worker, &result);
+    if (result.code < 0)
+        return bh_fail(err, (enum bh_code)result.code, "%s", result.text);
+    (void)bh_gpu_snapshot_copy(ret, s->board, NULL);
+    bool odd = ret->devices.n != known->devices.n || !ret->driver != !known->driver ||
+               (ret->driver && !bh_str_eq(ret->driver, known->driver));
+    for (size_t i = 0; !odd && i < ret->devices.n; i++) {
+        const struct bh_gpu_device *a = &ret->devices.at[i], *b = &known->devices.at[i];
+        odd = !a->alive || !b->alive || a->index != b->index || !a->uuid != !b->uuid ||
+              (a->uuid && !bh_str_eq(a->uuid, b->uuid));
+    }
+    *ret_odd = odd;
     return BH_OK;
 }
 
@@ -184,24 +206,31 @@ static uint64_t value_of(struct bh_reading r)
     return r.why ? UINT64_MAX : r.v;
 }
 
-static const char *layout_of(struct bh_arena *a, const struct bh_gpu_device *d, const bh_store_slices *slices)
+/* What the store says of all cards at once: a question for each, of all its slices, would be a thousand rows. */
+struct written {
+    bh_store_cards cards;
+    bh_store_slices kept;
+    bh_store_shared_cards shared;
+};
+
+static const char *layout_of(struct bh_arena *a, const struct bh_gpu_device *d, const struct written *w)
 {
-    size_t shares = 0;
     if (!d->mig_mode.why && d->mig_mode.v)
         return bh_arena_printf(a, "mig, %zu instances", d->instances.n);
-    for (size_t i = 0; i < slices->n; i++)
-        shares += slices->at[i].name.kind == BH_SLICE_SHARE;
-    return shares ? bh_arena_printf(a, "shared by %zu", shares) : "whole";
+    for (size_t i = 0; d->uuid && i < w->shared.n; i++)
+        if (bh_str_eq(w->shared.at[i].gpu, d->uuid))
+            return bh_arena_printf(a, "shared by %llu", (unsigned long long)w->shared.at[i].n);
+    return "whole";
 }
 
 static void state_of(struct bh_api_gpu *row, const struct bh_gpu_device *d, const struct bh_store_card *card,
-                     const bh_store_slices *slices)
+                     const struct written *w)
 {
     row->state = "ok";
-    for (size_t i = 0; i < slices->n; i++)
-        if (slices->at[i].state == BH_SLICE_QUARANTINED) {
+    for (size_t i = 0; card && i < w->kept.n; i++)
+        if (bh_str_eq(w->kept.at[i].name.gpu, card->uuid)) {
             row->state = "quarantined";
-            row->reason = slices->at[i].why;
+            row->reason = w->kept.at[i].why;
         }
     if (card && card->cordoned_ms && !row->reason) {
         row->state = "cordoned";
@@ -227,17 +256,15 @@ static const char *health_of(struct bh_arena *a, const struct bh_gpu_device *d,
     return bh_gpu_trouble(a, d);
 }
 
-static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh_policy *policy,
-                   const bh_store_cards *cards, const struct bh_gpu_device *d, struct bh_err *err)
+static void add_row(struct bh_silicon *s, const struct bh_policy *policy, const struct written *w,
+                    const struct bh_gpu_device *d)
 {
     const struct bh_store_card *card = NULL;
-    bh_store_slices slices = {0};
-    int rc = BH_OK;
-    for (size_t i = 0; d->uuid && i < cards->n; i++)
-        if (bh_str_eq(cards->at[i].uuid, d->uuid))
-            card = &cards->at[i];
-    if (card)
-        rc = bh_store_slices_list(store, &s->arena, d->uuid, 0, &slices, err);
+    /* How the cards reach each other is what it was when the fleet was made, by which everything is decided. */
+    const struct bh_gpu_device *first = d->uuid ? bh_silicon_device(s, d->uuid) : NULL;
+    for (size_t i = 0; d->uuid && i < w->cards.n; i++)
+        if (bh_str_eq(w->cards.at[i].uuid, d->uuid))
+            card = &w->cards.at[i];
     struct bh_gpu_ref ref = {.gpu = BH_NONE};
     if (d->uuid)
         (void)bh_silicon_ref(s, d->uuid, &ref);
@@ -248,9 +275,9 @@ static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh
                                .pci = d->pci,
                                .pool = pool_of(policy, ref.gpu),
                                .health = health_of(&s->arena, d, card),
-                               .fabric = d->domain,
+                               .fabric = first ? first->domain : NULL,
                                .numa = d->numa < 0 ? UINT64_MAX : (uint64_t)d->numa,
-                               .layout = layout_of(&s->arena, d, &slices),
+                               .layout = layout_of(&s->arena, d, w),
                                .vbios = d->vbios,
                                .gsp = d->gsp,
                                .inforom = d->inforom,
@@ -259,21 +286,25 @@ static int add_row(struct bh_silicon *s, struct bh_store *store, const struct bh
                                .util_percent = value_of(d->util_percent),
                                .temperature_c = value_of(d->temperature_c),
                                .power_mw = value_of(d->power_mw)};
-    state_of(row, d, card, &slices);
-    bh_vec_fini(&slices);
-    return rc;
+    state_of(row, d, card, w);
 }
 
 int bh_silicon_rows(struct bh_silicon *s, struct bh_store *store, const struct bh_policy *policy,
                     struct bh_err *err)
 {
-    bh_store_cards cards = {0};
+    struct written w = {0};
     bh_arena_fini(&s->arena);
     s->rows.n = 0;
-    int rc = bh_store_cards_list(store, &s->arena, &cards, err);
+    int rc = bh_store_cards_list(store, &s->arena, &w.cards, err);
+    if (rc == BH_OK)
+        rc = bh_store_slices_quarantined(store, &s->arena, &w.kept, err);
+    if (rc == BH_OK)
+        rc = bh_store_shared_cards_list(store, &s->arena, &w.shared, err);
     const struct bh_gpu_snapshot *from = s->has_now ? &s->now : &s->snapshot;
     for (size_t i = 0; rc == BH_OK && s->here && i < from->devices.n; i++)
-        rc = add_row(s, store, policy, &cards, &from->devices.at[i], err);
-    bh_vec_fini(&cards);
+        add_row(s, policy, &w, &from->devices.at[i]);
+    bh_vec_fini(&w.cards);
+    bh_vec_fini(&w.kept);
+    bh_vec_fini(&w.shared);
     return rc;
 }

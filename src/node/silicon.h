@@ -15,8 +15,9 @@ struct bh_silicon {
     struct bh_gpu_snapshot snapshot; /* what the fleet was made from: admission and scheduler borrow both */
     struct bh_survey survey;
     bool here;                  /* both are filled */
-    struct bh_gpu_snapshot now; /* the latest look, for what changes all the time */
+    struct bh_gpu_snapshot now; /* the latest look at all of it, for what changes all the time */
     bool has_now;
+    bool deep;               /* the look that goes on is at all of it */
     struct bh_worker worker; /* that looks */
     void *board;             /* on which it writes what it sees; NULL: none has looked yet */
     struct bh_arena arena;
@@ -26,10 +27,15 @@ struct bh_silicon {
 /* In a process of its own, so that a driver that hangs costs a sentence. On failure what was known stays. */
 int bh_silicon_read(struct bh_silicon *s, const char *node, struct bh_err *err) BH_MUST_USE;
 void bh_silicon_fini(struct bh_silicon *s);
-/* Another look, for the rows: begun, and taken in when the worker has a result. *ret_moved: cards came or went, or are cut in
- * another way, so that all must be made anew; on failure what was known stays. */
-int bh_silicon_look(struct bh_silicon *s, struct bh_err *err) BH_MUST_USE;
+/* Another look, at who is on the cards or (deep) at all that changes: begun, and taken in when the worker has a result. */
+int bh_silicon_look(struct bh_silicon *s, bool deep, struct bh_err *err) BH_MUST_USE;
+/* Of a deep one. *ret_moved: cards came or went, or are cut in another way, so that all must be made anew; on failure what was
+ * known stays. */
 int bh_silicon_looked(struct bh_silicon *s, bool *ret_moved, struct bh_err *err) BH_MUST_USE;
+/* Of the other. ret: the caller's to free. *ret_odd: it is not the cards and the driver of the last deep look, which should be
+ * made again. */
+int bh_silicon_looked_who(struct bh_silicon *s, struct bh_gpu_snapshot *ret, bool *ret_odd,
+                          struct bh_err *err) BH_MUST_USE;
 
 const struct bh_fleet *bh_silicon_fleet(const struct bh_silicon *s);
 /* The daemon itself has switched MIG on there: a card that is so now has not changed. */

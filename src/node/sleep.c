@@ -6,8 +6,8 @@
 #include "base/units.h"
 #include "launch/governor.h"
 #include "launch/suspend.h"
-#include "node/clear.h"
 #include "node/decide.h"
+#include "node/mech/clear.h"
 #include "node/spec.h"
 
 #include <stdio.h>

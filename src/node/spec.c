@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "base/sysfile.h"
-#include "node/mech.h"
+#include "node/mech/mech.h"
 
 #include <errno.h>
 #include <pwd.h>
@@ -200,7 +200,7 @@ static int as_process(const struct bh_daemon *d, const struct bh_tier_parts *par
     ret->argv = parts->job->argv;
     ret->env = parts->env;
     if (rc == BH_OK)
-        rc = bh_tier_process_limits(d, parts->grants, arena, &ret->limits, err);
+        rc = bh_tier_process_limits(d, parts, arena, &ret->limits, err);
     return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "node/who.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -14,33 +15,17 @@ static char folder[256];
 
 static void put(const char *file, const char *text)
 {
-    char path[320];
-    (void)snprintf(path, sizeof(path), "%s/42/%s", folder, file);
-    FILE *f = fopen(path, "w");
-    CHECK(f != NULL && fputs(text, f) >= 0 && fclose(f) == 0);
+    char name[32];
+    (void)snprintf(name, sizeof(name), "42/%s", file);
+    CHECK(bh_scratch_put(folder, name, text));
 }
 
 static void begin(void)
 {
-    const char *top = getenv("TMPDIR");
-    char path[300];
-    (void)snprintf(folder, sizeof(folder), "%s/who-XXXXXX", top && *top ? top : "/tmp");
-    CHECK(mkdtemp(folder) != NULL);
-    (void)snprintf(path, sizeof(path), "%s/42", folder);
-    CHECK_EQ(mkdir(path, 0700), 0);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "who"));
     put("stat", "42 (a) b) R 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2 3\n");
     put("status", "Name:\tx\nUid:\t1000\t1000\t1000\t1000\nGid:\t0\n");
     put("cgroup", "0::/user.slice\n");
-}
-
-static void end(void)
-{
-    static const char *const files[] = {"42/stat", "42/status", "42/cgroup", "42/exe", "42", ""};
-    for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-        char path[320];
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
-        (void)remove(path);
-    }
 }
 
 TEST(a_stranger)
@@ -55,7 +40,7 @@ TEST(a_stranger)
     CHECK(!bh_who_read(folder, 43, "bulkhead", &w)); /* gone */
     put("stat", "42 no name\n");
     CHECK(!bh_who_read(folder, 42, "bulkhead", &w));
-    end();
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(whose_cgroup)
@@ -77,7 +62,7 @@ TEST(whose_cgroup)
         CHECK_EQ(w.lease, cases[i].lease);
         CHECK_EQ(w.server, cases[i].server);
     }
-    end();
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(root_in_every_respect)
@@ -100,7 +85,7 @@ TEST(root_in_every_respect)
     CHECK(w.root && !w.ours);
     put("status", "Name:\tx\n");
     CHECK(!bh_who_read(folder, 42, "bulkhead", &w));
-    end();
+    CHECK(bh_scratch_remove(folder));
 }
 
 TEST(the_rule)

@@ -206,10 +206,10 @@ const char *bh_ops_waits(void *self, uint64_t job)
         d->whys_left--;
         run->waits_ms = d->last_ms;
         const bool known = bh_explain(d->sched, NULL, job, d->last_ms, &v) && v.tier != BH_WAIT_NOT;
-        (void)snprintf(run->waits, sizeof(run->waits), "%s", known ? sentence_of(&arena, &v) : "");
+        bh_life_note(&run->waits, known ? sentence_of(&arena, &v) : "");
         bh_arena_fini(&arena);
     }
-    return *run->waits ? run->waits : NULL;
+    return run->waits;
 }
 
 /* ---- and if ---- */

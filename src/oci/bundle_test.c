@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "oci/bundle.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 TEST(files_of_a_bundle)
 {
@@ -11,7 +11,7 @@ TEST(files_of_a_bundle)
     char *text = NULL;
     size_t n = 0;
     mode_t mode = 0;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     CHECK_EQ(bh_oci_read_config(at, &text, &n, &mode, &err), BH_NOT_FOUND);
     CHECK(bh_scratch_put(at, "config.json", "{}\n"));
     (void)snprintf(path, sizeof(path), "%s/config.json", at);

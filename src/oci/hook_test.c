@@ -2,8 +2,8 @@
 #include "oci/hook.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 static struct bh_err err;
 
@@ -46,7 +46,7 @@ static int judge(const char *config)
 
 TEST(verdicts)
 {
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(profile, sizeof(profile), "%s/p", at);
     CHECK_EQ(judge("{\"linux\":{\"seccomp\":" PROFILE "}}"), BH_NOT_FOUND);
     CHECK(strstr(err.msg, "has it ended?"));
@@ -85,7 +85,7 @@ static int run_on(const char *state)
 TEST(a_state_on_standard_input)
 {
     char state[BH_SCRATCH_PATH + 64];
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(profile, sizeof(profile), "%s/p", at);
     CHECK(bh_scratch_put(at, "p", PROFILE) &&
           bh_scratch_put(at, "config.json", "{\"linux\":{\"seccomp\":" PROFILE "}}"));

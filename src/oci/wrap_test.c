@@ -2,8 +2,8 @@
 #include "oci/wrap.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
-#include "host/bundle_fixture.h"
 
 static struct bh_err err;
 
@@ -39,7 +39,7 @@ TEST(the_profile_is_added)
 {
     char at[BH_SCRATCH_PATH], config[BH_SCRATCH_PATH * 2], path[BH_SCRATCH_PATH + 16];
     struct stat st;
-    CHECK(bh_scratch_make(at));
+    CHECK(bh_scratch_make(at, sizeof(at), "bundle"));
     (void)snprintf(path, sizeof(path), "%s/config.json", at);
     /* without a lease nothing is touched */
     CHECK(bh_scratch_put(at, "config.json", "{\"linux\": {} }"));

@@ -6,6 +6,7 @@
  */
 #include "record/trace.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "gpu/abi/rm.h"
 #include "record/decode.h"
@@ -252,10 +253,8 @@ __attribute__((constructor)) static void play(void)
 static void make_dev(void)
 {
     static const char *const FILES[] = {"nvidiactl", "nvidia0", "nvidia-uvm"};
-    const char *below = getenv("TMPDIR");
     char folder[200], path[300];
-    snprintf(folder, sizeof(folder), "%s/bulkhead-trace.XXXXXX", below ? below : P_tmpdir);
-    if (!mkdtemp(folder))
+    if (!bh_scratch_make(folder, sizeof(folder), "trace"))
         abort();
     char *real = realpath(folder, NULL);
     snprintf(dev, sizeof(dev), "%s", real);
@@ -268,18 +267,6 @@ static void make_dev(void)
         close(fd);
     }
     setenv("BH_ROLE_DEV", dev, 1);
-}
-
-__attribute__((destructor)) static void clean(void)
-{
-    static const char *const FILES[] = {"nvidiactl", "nvidia0", "nvidia-uvm"};
-    char path[300];
-    for (size_t i = 0; *dev && i < BH_COUNT_OF(FILES); i++) {
-        snprintf(path, sizeof(path), "%s/%s", dev, FILES[i]);
-        unlink(path);
-    }
-    if (*dev)
-        rmdir(dev);
 }
 
 /* What a role's recording says between its head and its end; "" and a status of -1: it was not made. */

@@ -30,7 +30,7 @@ static int say(const char *verdict, uint64_t looked, uint64_t total, const char 
 }
 
 /* But for what the driver and this very context need. More than that is somebody's, and was not looked at. Whoever asks the driver
- * who is there, and what it keeps for itself, knows it better (node/vacant.h). */
+ * who is there, and what it keeps for itself, knows it better (node/mech/vacant.h). */
 static bool is_nearly_all(const struct bh_scrub_card *c)
 {
     return c->pieces.n && c->held_bytes + OWN_BYTES >= c->total_bytes;

@@ -5,6 +5,7 @@
  * What the manager makes of a request is tested with the server; here it is what leaves this process, what comes
  * back into it, and what it leaves untouched.
  */
+#include "base/scratch.h"
 #include "base/test.h"
 #include "gpu/abi/rm.h"
 #include "record/record.h"
@@ -175,12 +176,8 @@ static unsigned closed_after(unsigned n)
 
 static void begin(void)
 {
-    if (!*folder) {
-        const char *tmp = getenv("TMPDIR");
-        (void)snprintf(folder, sizeof(folder), "%.40s/bh-drv-XXXXXX", tmp ? tmp : P_tmpdir);
-        if (!mkdtemp(folder))
-            abort();
-    }
+    if (!*folder && !bh_scratch_make(folder, sizeof(folder), "drv"))
+        abort();
     (void)setenv("BULKHEAD_SIM", folder, 1);
     peer_start();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "simgpu/home.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <dirent.h>
@@ -15,26 +16,18 @@ static char home[64], libs[80];
 
 static void touch(const char *folder, const char *name)
 {
-    char path[512];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd < 0)
+    if (!bh_scratch_put(folder, name, ""))
         abort();
-    close(fd);
 }
 
 /* A home of the test's own, and a folder with two files that stand for the libraries. */
 static void begin(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(home, sizeof(home), "%.40s/bh-home-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(home))
+    if (!bh_scratch_make(home, sizeof(home), "home"))
         abort();
     (void)snprintf(libs, sizeof(libs), "%s/LIBS", home); /* no node can have this name */
-    if (mkdir(libs, 0755) < 0)
-        abort();
-    touch(libs, "libnvidia-ml.so.1");
-    touch(libs, "libcuda.so.1");
+    touch(home, "LIBS/libnvidia-ml.so.1");
+    touch(home, "LIBS/libcuda.so.1");
     (void)setenv("BULKHEAD_SIM_HOME", home, 1);
     (void)setenv("BULKHEAD_SIM_LIB", libs, 1);
 }
@@ -42,13 +35,7 @@ static void begin(void)
 /* false: something was left. */
 static bool end(void)
 {
-    char path[200];
-    (void)snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", libs);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/libcuda.so.1", libs);
-    (void)unlink(path);
-    (void)rmdir(libs);
-    return rmdir(home) == 0;
+    return bh_scratch_remove(libs) && rmdir(home) == 0;
 }
 
 static size_t count(void)

@@ -3,6 +3,7 @@
 #include "simgpu/tree.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/test.h"
 #include "base/units.h"
@@ -24,10 +25,8 @@ static char text[TEXT];
 /* One scratch folder for all tests; the last one removes it. */
 static bool start(const char *scene)
 {
-    const char *base = getenv("TMPDIR");
     if (!*scratch) {
-        (void)snprintf(scratch, sizeof(scratch), "%s/bh-tree-XXXXXX", base ? base : P_tmpdir);
-        if (!mkdtemp(scratch))
+        if (!bh_scratch_make(scratch, sizeof(scratch), "tree"))
             return false;
         (void)snprintf(folder, sizeof(folder), "%s/sysroot", scratch);
     }

@@ -85,17 +85,6 @@ static const char *try(struct trial *t, enum disk_fault fault, uint64_t after, b
     return judge(t);
 }
 
-static void make_folder(struct trial *t)
-{
-    const char *tmp = getenv("TMPDIR");
-    *t = (struct trial){.f = {.now_ns = INT64_C(1700000000000000000)}};
-    (void)snprintf(t->f.folder, sizeof(t->f.folder), "%.400s/bh-audit-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(t->f.folder))
-        abort();
-    (void)snprintf(t->f.db, sizeof(t->f.db), "%s/bulkhead.db", t->f.folder);
-    (void)snprintf(t->f.key, sizeof(t->f.key), "%s/audit.key", t->f.folder);
-}
-
 TEST(a_change_and_its_record_live_or_die_together)
 {
     static const enum disk_fault faults[] = {DISK_IOERR, DISK_TORN, DISK_FULL, DISK_NO_SYNC, DISK_OUTAGE};
@@ -104,7 +93,8 @@ TEST(a_change_and_its_record_live_or_die_together)
     for (size_t k = 0; k < BH_COUNT_OF(faults); k++) {
         bool hit = true;
         for (uint64_t after = 0; hit && after < CALLS_MAX; after += 3) {
-            make_folder(t);
+            *t = (struct trial){0};
+            CHECK(audit_fixture_make(&t->f));
             disk_init(&t->disk, "audit-disk", after + 1);
             const char *why = try(t, faults[k], after, &hit);
             if (why)

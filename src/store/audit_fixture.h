@@ -5,11 +5,11 @@
 
 #include "base/choice.h"
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "store/audit.h"
 #include "store/audit_verify.h"
 #include "store/db_sql.h"
 
-#include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,16 +42,20 @@ static inline int audit_fixture_open(struct audit_fixture *f, uint32_t every_n)
     return rc < 0 ? rc : bh_audit_open(f->store, &o, &f->audit, &f->err);
 }
 
-static inline int audit_fixture_init(struct audit_fixture *f, uint32_t every_n)
+/* The folder and the names in it; nothing is opened. */
+static inline bool audit_fixture_make(struct audit_fixture *f)
 {
-    const char *tmp = getenv("TMPDIR");
     *f = (struct audit_fixture){.now_ns = INT64_C(1700000000000000000)};
-    (void)snprintf(f->folder, sizeof(f->folder), "%.400s/bh-audit-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(f->folder))
-        return -1;
+    if (!bh_scratch_make(f->folder, sizeof(f->folder), "audit"))
+        return false;
     (void)snprintf(f->db, sizeof(f->db), "%s/bulkhead.db", f->folder);
     (void)snprintf(f->key, sizeof(f->key), "%s/audit.key", f->folder);
-    return audit_fixture_open(f, every_n);
+    return true;
+}
+
+static inline int audit_fixture_init(struct audit_fixture *f, uint32_t every_n)
+{
+    return audit_fixture_make(f) ? audit_fixture_open(f, every_n) : -1;
 }
 
 static inline void audit_fixture_close(struct audit_fixture *f)
@@ -64,14 +68,8 @@ static inline void audit_fixture_close(struct audit_fixture *f)
 
 static inline void audit_fixture_fini(struct audit_fixture *f)
 {
-    struct dirent *e;
     audit_fixture_close(f);
-    DIR *d = opendir(f->folder);
-    while (d && (e = readdir(d)))
-        (void)unlinkat(dirfd(d), e->d_name, 0);
-    if (d)
-        (void)closedir(d);
-    (void)rmdir(f->folder);
+    (void)bh_scratch_remove(f->folder);
 }
 
 static inline int audit_fixture_add(struct audit_fixture *f, const struct bh_audit_event *e)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/audit_keyfile.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <limits.h>
@@ -13,15 +14,14 @@ struct scratch {
 
 static bool make(struct scratch *s)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(s->folder, sizeof(s->folder), "%.400s/bh-key-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(s->folder))
+    if (!bh_scratch_make(s->folder, sizeof(s->folder), "key"))
         return false;
     (void)snprintf(s->path, sizeof(s->path), "%s/audit.key", s->folder);
     (void)snprintf(s->other, sizeof(s->other), "%s/other", s->folder);
     return true;
 }
 
+/* Of what was made; anything else keeps the folder. */
 static void clear(const struct scratch *s)
 {
     (void)unlink(s->path);

@@ -293,6 +293,11 @@ bool bh_store_in_transaction(const struct bh_store *s)
     return s->depth > 0;
 }
 
+uint64_t bh_store_changes(const struct bh_store *s)
+{
+    return (uint64_t)sqlite3_total_changes64(s->db);
+}
+
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err)
 {
     return bh_sqlite_sound(s->db, s->path, full, err);

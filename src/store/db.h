@@ -64,6 +64,8 @@ int bh_store_commit(struct bh_store *s, struct bh_err *err) BH_MUST_USE; /* on f
 void bh_store_rollback(struct bh_store *s);
 bool bh_store_in_transaction(const struct bh_store *s);
 bool bh_store_unsure(const struct bh_store *s);
+/* Grows with every row that is written here, whatever becomes of it: what was read at the same number still holds. */
+uint64_t bh_store_changes(const struct bh_store *s);
 
 /* The file itself: pages, indexes, references. BH_REFUSED with the first findings. */
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err) BH_MUST_USE;

@@ -142,4 +142,28 @@ TEST(a_copy_in_a_folder_that_cannot_be_written_can_be_read)
     fix_fini(&f);
 }
 
+TEST(what_is_written_is_counted_also_where_it_is_undone)
+{
+    struct scratch t;
+    char path[512];
+    struct bh_store *s = NULL;
+    struct bh_err err;
+    const struct bh_store_options options = {.mode = BH_STORE_WRITE};
+    scratch_init(&t);
+    CHECK_EQ(bh_store_open(scratch_file(&t, "bulkhead.db", path), &options, &s, &err), 0);
+    const uint64_t before = bh_store_changes(s);
+    CHECK_EQ(bh_store_begin(s, &err), 0);
+    CHECK_EQ(bh_store_note_set_text(s, "a", "b", &err), 0);
+    bh_store_rollback(s);
+    CHECK(bh_store_changes(s) > before);
+    const uint64_t after = bh_store_changes(s);
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    CHECK_EQ(bh_store_note_get(s, &arena, "a", &note, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_store_changes(s), after);
+    bh_arena_fini(&arena);
+    bh_store_close(s);
+    scratch_fini(&t);
+}
+
 TEST_MAIN

@@ -56,6 +56,9 @@ static const char *const questions[] = {
     "SELECT 'what is left of the jobs of ' || tenant || ' is off by ' || sum(b) || ' bytes' FROM"
     " (SELECT tenant, bytes AS b FROM tenant_remains UNION ALL SELECT tenant, -bytes FROM job_remains"
     " WHERE pruned_ms = 0 AND bytes IS NOT NULL) GROUP BY tenant HAVING sum(b) <> 0",
+    "SELECT 'what ' || tenant || ' has is off by ' || sum(n) || ' thousandths, ' || sum(b) || ' MiB' FROM"
+    " (SELECT tenant, milli AS n, mib AS b FROM tenant_held UNION ALL SELECT l.tenant, -s.milli, -s.mib"
+    " FROM slices s JOIN leases l ON l.id = s.lease) GROUP BY tenant HAVING sum(n) <> 0 OR sum(b) <> 0",
     /* proofs */
     "SELECT 'lease L' || g.lease || ' handed on ' || g.kind || ' ' || g.key || ' of ' || g.gpu"
     " || ' by a verdict that is ' || coalesce(v.verdict, 'not there') FROM grants g"

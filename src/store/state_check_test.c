@@ -25,6 +25,7 @@ static const struct {
     {"INSERT INTO job_remains(job, tenant, ended_ms) VALUES (1, 'red', 1)", "nobody knows what is left"},
     {"INSERT INTO tenant_remains(tenant, bytes) VALUES ('red', 9)", "is off by 9 bytes"},
     {"UPDATE lease_counts SET n = 0 WHERE state = 'active'", "too many are counted"},
+    {"UPDATE tenant_held SET mib = mib + 3", "has is off by 0 thousandths, 3 MiB"},
     {"UPDATE scrubs SET verdict = 'found'", "by a verdict that is found"},
     {"UPDATE grants SET proved = 1 WHERE lease = 2", "one verdict frees 2"},
     {"DELETE FROM slices WHERE lease = 2", "names it no more and was never proved clean"},

@@ -3,6 +3,7 @@
 #ifndef BH_STORE_STATE_FIXTURE_H
 #define BH_STORE_STATE_FIXTURE_H
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "core/model/vocab.h"
 #include "store/db_sql.h"
@@ -10,7 +11,6 @@
 #include "store/state_lease.h"
 #include "store/state_usage.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,29 +25,21 @@ struct scratch {
 
 static inline void scratch_init(struct scratch *t)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(t->folder, sizeof(t->folder), "%s/bh-store-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(t->folder))
+    if (!bh_scratch_make(t->folder, sizeof(t->folder), "store"))
         abort();
     (void)snprintf(t->path, sizeof(t->path), "%s/bulkhead.db", t->folder);
 }
 
-/* Flat: nothing here makes folders in folders. */
+/* The folder, with nothing in it. */
 static inline void scratch_empty(const struct scratch *t)
 {
-    DIR *d = opendir(t->folder);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            (void)unlinkat(dirfd(d), e->d_name, 0);
-    }
-    if (d)
-        closedir(d);
+    if (!bh_scratch_remove(t->folder) || mkdir(t->folder, 0700) < 0)
+        abort();
 }
 
 static inline void scratch_fini(const struct scratch *t)
 {
-    scratch_empty(t);
-    (void)rmdir(t->folder);
+    (void)bh_scratch_remove(t->folder);
 }
 
 /* A file of the folder. */

@@ -324,3 +324,54 @@ int bh_store_slices_list(struct bh_store *s, struct bh_arena *arena, const char 
     bh_state_rows(&q, arena, ret, read_slice, rc, err);
     return rc;
 }
+
+int bh_store_slices_quarantined(struct bh_store *s, struct bh_arena *arena, bh_store_slices *ret,
+                                struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc =
+        bh_sql_get(s, SLICE_COLUMNS " WHERE state = 'quarantined' ORDER BY gpu, kind DESC, key", &q, err);
+    if (rc < 0)
+        return rc;
+    bh_state_rows(&q, arena, ret, read_slice, rc, err);
+    return rc;
+}
+
+/* ---- sums ---- */
+
+static int read_held(struct bh_sql *q, struct bh_arena *arena, struct bh_store_held *ret, struct bh_err *err)
+{
+    (void)err;
+    *ret = (struct bh_store_held){
+        .tenant = bh_sql_col_text(q, 0, arena), .milli = bh_sql_col_uint(q, 1), .mib = bh_sql_col_uint(q, 2)};
+    return 0;
+}
+
+int bh_store_held_list(struct bh_store *s, struct bh_arena *arena, bh_store_helds *ret, struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc = bh_sql_get(s, "SELECT tenant, milli, mib FROM tenant_held ORDER BY tenant", &q, err);
+    if (rc < 0)
+        return rc;
+    bh_state_rows(&q, arena, ret, read_held, rc, err);
+    return rc;
+}
+
+static int read_shared_card(struct bh_sql *q, struct bh_arena *arena, struct bh_store_shared_card *ret,
+                            struct bh_err *err)
+{
+    (void)err;
+    *ret = (struct bh_store_shared_card){.gpu = bh_sql_col_text(q, 0, arena), .n = bh_sql_col_uint(q, 1)};
+    return 0;
+}
+
+int bh_store_shared_cards_list(struct bh_store *s, struct bh_arena *arena, bh_store_shared_cards *ret,
+                               struct bh_err *err)
+{
+    struct bh_sql q;
+    int rc = bh_sql_get(s, "SELECT gpu, count(*) FROM slices WHERE kind = 'share' GROUP BY gpu", &q, err);
+    if (rc < 0)
+        return rc;
+    bh_state_rows(&q, arena, ret, read_shared_card, rc, err);
+    return rc;
+}

@@ -103,6 +103,28 @@ int bh_store_slice_get(struct bh_store *s, struct bh_arena *arena, const struct 
 int bh_store_slices_list(struct bh_store *s, struct bh_arena *arena, const char *gpu, uint64_t lease,
                          bh_store_slices *ret, struct bh_err *err) BH_MUST_USE;
 
+/* Of all cards those that nobody gets, in the same order; added to ret. */
+int bh_store_slices_quarantined(struct bh_store *s, struct bh_arena *arena, bh_store_slices *ret,
+                                struct bh_err *err) BH_MUST_USE;
+
+/* What the leases of a tenant have, or left and is not proved clean yet: added up by the schema. */
+struct bh_store_held {
+    const char *tenant;
+    uint64_t milli, mib;
+};
+typedef BH_VEC(struct bh_store_held) bh_store_helds;
+int bh_store_held_list(struct bh_store *s, struct bh_arena *arena, bh_store_helds *ret,
+                       struct bh_err *err) BH_MUST_USE;
+
+/* How many share a card, of those that somebody shares. */
+struct bh_store_shared_card {
+    const char *gpu;
+    uint64_t n;
+};
+typedef BH_VEC(struct bh_store_shared_card) bh_store_shared_cards;
+int bh_store_shared_cards_list(struct bh_store *s, struct bh_arena *arena, bh_store_shared_cards *ret,
+                               struct bh_err *err) BH_MUST_USE;
+
 /* ---- scrub verdicts ---- */
 
 enum bh_scrub_verdict {

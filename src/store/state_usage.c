@@ -147,14 +147,16 @@ static int read_sum(struct bh_sql *q, struct bh_arena *arena, struct bh_store_us
     return rc;
 }
 
-/* Leases first, each with its one tenant, user and mechanism: so none is counted twice, and its history is asked once. */
-#define SUMS_BY(whose, what, also)                                                                       \
-    "SELECT tenant, of, mechanism, sum(gpu_ms), sum(mem_ms), sum(iif(lost, gpu_ms, 0)), count(*),"       \
-    " min(first_ms) FROM (SELECT min(" CLIPPED_FROM ") AS first_ms, u.tenant AS tenant, " what " AS of," \
-    " u.mechanism AS mechanism, sum(u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS gpu_ms,"           \
-    " sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM ")) AS mem_ms, " LOST                                 \
-    " AS lost" USAGE_FROM whose INSIDE USAGE_OF " GROUP BY u.lease" also                                 \
-    ") GROUP BY tenant, of, mechanism ORDER BY tenant, of, mechanism"
+/*
+ * One pass over the intervals alone: neither leases nor cards are looked up for each, but for its user. Those that had to make
+ * room are few, and found first.
+ */
+#define GPU_MS "u.milli * (" CLIPPED_TO " - " CLIPPED_FROM ")"
+#define SUMS_BY(whose, what, also)                                                                         \
+    "SELECT u.tenant, " what ", u.mechanism, sum(" GPU_MS "), sum(u.mib * (" CLIPPED_TO " - " CLIPPED_FROM \
+    ")), sum(iif(u.lease IN (SELECT h.lease FROM lease_history h WHERE h.new = 'draining' AND h.cause ="   \
+    " 'evict'), " GPU_MS ", 0)), count(DISTINCT u.lease), min(" CLIPPED_FROM ") FROM usage u" also         \
+    " WHERE " whose INSIDE USAGE_OF " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
 
 static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 {
@@ -166,10 +168,10 @@ static int in_time(const struct bh_store_usage_filter *f, struct bh_err *err)
 int bh_store_usage_sum(struct bh_store *s, struct bh_arena *arena, const struct bh_store_usage_filter *filter,
                        enum bh_store_usage_by by, bh_store_usage_sums *ret, struct bh_err *err)
 {
-#define SUMS(whose)                                     \
-    {[BH_USAGE_OF_TENANT] = SUMS_BY(whose, "''", ""),   \
-     [BH_USAGE_OF_USER] = SUMS_BY(whose, "l.user", ""), \
-     [BH_USAGE_OF_GPU] = SUMS_BY(whose, "u.gpu", ", u.gpu")}
+#define SUMS(whose)                                                                     \
+    {[BH_USAGE_OF_TENANT] = SUMS_BY(whose, "''", ""),                                   \
+     [BH_USAGE_OF_USER] = SUMS_BY(whose, "l.user", " JOIN leases l ON l.id = u.lease"), \
+     [BH_USAGE_OF_GPU] = SUMS_BY(whose, "u.gpu", "")}
     static const char *const texts[2][BH_USAGE_OFS] = {SUMS(""), SUMS(ONE_TENANT)};
 #undef SUMS
     struct bh_sql q;

@@ -2,6 +2,7 @@
 /* What of the real driver can be tested without it: the files around it, in a folder that stands for a machine. */
 #include "warden/driver.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -13,39 +14,15 @@ static char root[128];
 
 static void put(const char *path, const char *text)
 {
-    char full[512];
-    (void)snprintf(full, sizeof(full), "%s%s", root, path);
-    for (char *at = strchr(full + strlen(root) + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        (void)mkdir(full, 0755);
-        *at = '/';
-    }
-    FILE *f = fopen(full, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0)
+    if (!bh_scratch_put(root, path, text))
         abort();
-}
-
-static void drop(const char *path)
-{
-    char full[512];
-    (void)snprintf(full, sizeof(full), "%s%s", root, path);
-    (void)remove(full);
-}
-
-static void begin(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(root, sizeof(root), "%.80s/bh-driver-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(root))
-        abort();
-    (void)setenv("BULKHEAD_SYSROOT", root, 1);
 }
 
 TEST(the_version_decides)
 {
     struct bh_err err;
     char version[32];
-    begin();
+    CHECK(bh_scratch_root(root, sizeof(root), "driver"));
     CHECK_EQ(bh_driver_nvidia.check(version, &err), BH_NOT_FOUND);
     CHECK(strstr(err.msg, "no NVIDIA driver is loaded"));
     put("/proc/driver/nvidia/version",
@@ -55,16 +32,11 @@ TEST(the_version_decides)
     put("/sys/module/nvidia/version", "999.1\n");
     CHECK_EQ(bh_driver_nvidia.check(version, &err), BH_REFUSED);
     CHECK_STR(version, "999.1");
-    drop("/sys/module/nvidia/version");
+    char path[sizeof(root) + 64];
+    CHECK(bh_scratch_path(path, sizeof(path), root, "sys/module/nvidia/version") && unlink(path) == 0);
     put("/proc/driver/nvidia/version", "nothing here 12 or x86_64\n");
     CHECK_EQ(bh_driver_nvidia.check(version, &err), BH_NOT_FOUND);
-    drop("/proc/driver/nvidia/version");
-    static const char *const folders[] = {
-        "/proc/driver/nvidia", "/proc/driver", "/proc", "/sys/module/nvidia", "/sys/module", "/sys", ""};
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
-        drop(folders[i]);
-    (void)unsetenv("BULKHEAD_SYSROOT");
-    CHECK(access(root, F_OK) < 0);
+    CHECK(unsetenv("BULKHEAD_SYSROOT") == 0 && bh_scratch_remove(root));
 }
 
 /* A node that nobody serves can be made and named, but only by root, and on a file system that takes it. */
@@ -88,7 +60,7 @@ TEST(a_file_is_known_by_its_number)
     } files[] = {{195, 255, BH_FILE_CTL}, {195, 254, BH_FILE_MODESET}, {195, 3, BH_FILE_GPU},
                  {509, 0, BH_FILE_UVM},   {509, 1, BH_FILE_UVM_TOOLS}, {510, 2, BH_FILE_CAP},
                  {1, 3, BH_FILE_OTHER}};
-    begin();
+    CHECK(bh_scratch_root(root, sizeof(root), "driver"));
     put("/proc/devices",
         "Character devices:\n  1 mem\n195 nvidia\n509 nvidia-uvm\n510 nvidia-caps\n511 nvidia-uvm-x\n");
     CHECK_EQ(bh_driver_nvidia.identify(-1).kind, BH_FILE_OTHER);
@@ -104,11 +76,7 @@ TEST(a_file_is_known_by_its_number)
         CHECK_EQ(f.kind, files[i].kind);
         CHECK(f.kind != BH_FILE_GPU || f.gpu == 3);
     }
-    drop("/proc/devices");
-    drop("/proc");
-    drop("");
-    (void)unsetenv("BULKHEAD_SYSROOT");
-    CHECK(access(root, F_OK) < 0);
+    CHECK(unsetenv("BULKHEAD_SYSROOT") == 0 && bh_scratch_remove(root));
 }
 
 TEST_MAIN

@@ -277,7 +277,18 @@ static void *has_its_own(void *arg)
     int ctl = tenant_open(T_CLIENT);
     HOLDS(dup2(ctl, fd) == fd);
     HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
-    HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 1, BH_MIB) == RM_NO_MEMORY);
+    /*
+     * The gate sweeps by the first thread's descriptors, and does not find this file there: from the next tick on its names are
+     * unknown to it, and are refused as such. What they stand for stays charged all the same.
+     */
+    for (int i = 0; i < 10; i++) {
+        const uint32_t said = tenant_take(fd, T_CLIENT, T_MEM + 1, BH_MIB);
+        HOLDS(said == RM_NO_MEMORY || said == RM_INVALID_OBJECT_PARENT);
+        HOLDS(tenant_take(tenant_open(T_CLIENT + 1 + (uint32_t)i), T_CLIENT + 1 + (uint32_t)i, T_MEM + 1,
+                          BH_MIB) == RM_NO_MEMORY);
+        HOLDS(sim_held().bytes == cap);
+        (void)usleep(5000);
+    }
     return NULL;
 }
 

@@ -12,9 +12,7 @@ static const char version[] = "580.159.04";
 
 static void run_dir_begin(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    (void)snprintf(run_dir, sizeof(run_dir), "%.60s/bh-run-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(run_dir) || rmdir(run_dir) < 0)
+    if (!bh_scratch_make(run_dir, sizeof(run_dir), "run") || rmdir(run_dir) < 0)
         abort();
     (void)setenv("BULKHEAD_RUN_DIR", run_dir, 1);
 }

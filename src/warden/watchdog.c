@@ -5,9 +5,11 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -18,6 +20,7 @@ enum { LOOKS = 5 }; /* of the thread, within the limit */
 
 struct bh_watchdog {
     uint32_t limit_ms;
+    pid_t warden; /* the thread that looks at tenants */
     pthread_t thread;
     _Atomic uint64_t look; /* its number; 0: the warden is not looking at anybody */
     uint64_t looks;        /* so far; of who enters alone */
@@ -35,6 +38,20 @@ static void bite(struct bh_watchdog *w)
     (void)kill((pid_t)atomic_load(&w->who), SIGKILL);
     for (size_t i = 0; i < w->pidfds.n; i++)
         (void)syscall(SYS_pidfd_send_signal, w->pidfds.at[i], SIGKILL, NULL, 0);
+}
+
+/* Does it wait for somebody? One that would run, and is not let because the machine has more to do, is kept by nobody. */
+static bool is_kept(const struct bh_watchdog *w)
+{
+    char path[48], text[128];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)w->warden);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *end = strrchr(text, ')'); /* of its name */
+    return !end || end[1] != ' ' || end[2] != 'R';
 }
 
 /*
@@ -56,11 +73,13 @@ static void *watch(void *arg)
         while (!w->stop && pthread_cond_timedwait(&w->stopped, &w->lock, &until) == 0)
             continue;
         const uint64_t look = atomic_load_explicit(&w->look, memory_order_acquire);
-        looks = look && look == seen ? looks + 1 : 0;
+        const bool same = look && look == seen;
+        const bool kept = same && is_kept(w);
+        looks = same ? looks + kept : 0;
         seen = look;
-        if (!w->stop && looks == LOOKS)
+        if (!w->stop && kept && looks == LOOKS)
             bite(w);
-        else if (!w->stop && looks == 2 * LOOKS)
+        else if (!w->stop && kept && looks == 2 * LOOKS)
             abort();
     }
     (void)pthread_mutex_unlock(&w->lock);
@@ -73,6 +92,7 @@ int bh_watchdog_start(uint32_t limit_ms, struct bh_watchdog **ret, struct bh_err
     pthread_condattr_t clock;
     pthread_attr_t small;
     w->limit_ms = limit_ms;
+    w->warden = (pid_t)syscall(SYS_gettid);
     (void)pthread_mutex_init(&w->lock, NULL);
     (void)pthread_condattr_init(&clock);
     (void)pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);

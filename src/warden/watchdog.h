@@ -5,7 +5,7 @@
  * Reading a tenant's memory can take as long as the tenant likes: a page may be one that it fills in itself (userfaultfd, a
  * file system of its own). While the warden waits nothing is counted. So a thread of its own looks how long the warden
  * has been reading, and ends those who keep it; where that does not help (somebody unknown fills in the page) it ends the
- * warden, for another one to take over.
+ * warden, for another one to take over. A warden that only waits for a processor is kept by nobody.
  */
 #ifndef BH_WARDEN_WATCHDOG_H
 #define BH_WARDEN_WATCHDOG_H

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LIMIT_MS = 100 }; /* after as much again it aborts: long enough for a busy machine */
@@ -57,6 +58,25 @@ TEST(who_keeps_the_warden_is_ended)
     bh_watchdog_stop(w);
     CHECK(!is_ended(&gone));
     CHECK(kill(gone.pid, SIGKILL) == 0 && ends(&gone));
+}
+
+/* A machine with too much to do lets the warden wait for a processor: that is no tenant's doing. */
+TEST(a_warden_that_would_run_is_kept_by_nobody)
+{
+    struct bh_watchdog *w;
+    struct child known = start();
+    struct timespec now, from;
+    CHECK_EQ(bh_watchdog_start(LIMIT_MS, &w, NULL), BH_OK);
+    bh_watchdog_add(w, known.pidfd);
+    bh_watchdog_enter(w, (uint32_t)known.pid);
+    (void)clock_gettime(CLOCK_MONOTONIC, &from);
+    do
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < 4 * LIMIT_MS);
+    bh_watchdog_leave(w);
+    CHECK(!bh_watchdog_bit(w) && !is_ended(&known));
+    bh_watchdog_stop(w);
+    CHECK(kill(known.pid, SIGKILL) == 0 && ends(&known));
 }
 
 TEST(who_does_not_is_not)

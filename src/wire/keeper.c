@@ -50,6 +50,7 @@ static const struct member limit_members[] = {
     {.name = "cpuMilli", .kind = U32, .off = AT(bh_keeper_limits, cpu_milli)},
     {.name = "cpus", .kind = TEXT, .off = AT(bh_keeper_limits, cpus)},
     {.name = "nodes", .kind = TEXT, .off = AT(bh_keeper_limits, nodes)},
+    {.name = "diskBytesPerS", .kind = U64, .off = AT(bh_keeper_limits, disk_bytes_per_s)},
     {.name = "devicesHeld", .kind = BOOL, .off = AT(bh_keeper_limits, devices_held)},
     {.name = "devices",
      .kind = DEVICES,
@@ -446,7 +447,7 @@ static const char *wrong_container(const struct bh_keeper_spec *s)
     if (s->gate ? !is_path(s->listener) : s->listener != NULL)
         return "listener goes with gate, and is an absolute path";
     if (s->argv || s->env || s->cwd || s->user || s->n_groups || l->memory_bytes || l->pids || l->cpu_milli ||
-        l->cpus || l->nodes || l->devices_held)
+        l->cpus || l->nodes || l->disk_bytes_per_s || l->devices_held)
         return "a container's command, environment and limits are its bundle's";
     return NULL;
 }

@@ -53,8 +53,9 @@ struct bh_keeper_device {
 struct bh_keeper_limits {
     uint64_t memory_bytes; /* of the machine's memory; swap is not given on top */
     uint64_t pids;
-    uint32_t cpu_milli;       /* thousandths of a processor's time */
-    const char *cpus, *nodes; /* `0-3,8`: processors, and NUMA nodes for memory */
+    uint32_t cpu_milli;        /* thousandths of a processor's time */
+    const char *cpus, *nodes;  /* `0-3,8`: processors, and NUMA nodes for memory */
+    uint64_t disk_bytes_per_s; /* read, and write, of each disk of the machine */
     /* With `devices_held` nothing else can be opened but these, and null, zero, full, random, urandom, tty, ptmx and pts. */
     bool devices_held;
     const struct bh_keeper_device *devices;

@@ -37,6 +37,7 @@ static struct bh_keeper_spec good(void)
         .limits = {.memory_bytes = 1 << 30,
                    .pids = 99,
                    .cpu_milli = 1500,
+                   .disk_bytes_per_s = 70000,
                    .cpus = "0-3",
                    .nodes = "0",
                    .devices_held = true,
@@ -176,6 +177,7 @@ TEST(what_makes_no_sense_is_not_written)
     REFUSED(container, s.listener = NULL);
     REFUSED(container, s.argv = argv);
     REFUSED(container, s.limits.pids = 1);
+    REFUSED(container, s.limits.disk_bytes_per_s = 1);
     struct bh_keeper_spec none = container();
     none.gate = false;
     none.cap_bytes = 0;

@@ -2,6 +2,7 @@
 /* stream_test.c - offsets hold whatever was dropped, and what was dropped is told. */
 #include "wire/stream.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -12,13 +13,6 @@
 
 static char folder[PATH_MAX];
 
-static void make_folder(void)
-{
-    const char *base = getenv("TMPDIR");
-    (void)snprintf(folder, sizeof(folder), "%s/bh-stream-XXXXXX", base ? base : P_tmpdir);
-    CHECK(mkdtemp(folder) != NULL);
-}
-
 static const char *path_of(const char *name)
 {
     static char path[PATH_MAX + 100];
@@ -28,8 +22,7 @@ static const char *path_of(const char *name)
 
 static void put(const char *name, const char *text)
 {
-    FILE *f = fopen(path_of(name), "w");
-    CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+    CHECK(bh_scratch_put(folder, name, text));
 }
 
 static void drop(const char *name)
@@ -55,7 +48,7 @@ static const char *got(uint64_t offset, size_t most)
 
 TEST(one_part)
 {
-    make_folder();
+    CHECK(bh_scratch_make(folder, sizeof(folder), "stream"));
     CHECK_STR(got(0, 10), "'' 0 0 1");
     put("out", "hello");
     CHECK_STR(got(0, 10), "'hello' 0 5 1");
@@ -74,7 +67,7 @@ TEST(one_part)
 TEST(two_parts_and_what_was_before)
 {
     struct bh_stream_mark mark = {0};
-    make_folder();
+    CHECK(bh_scratch_make(folder, sizeof(folder), "stream"));
     /* 100 bytes were written before `out` began; the last 10 of these are there. */
     put("out.to-100", "0123456789");
     put("out.to-50", "older, and about to be removed");
@@ -101,7 +94,7 @@ TEST(two_parts_and_what_was_before)
 
 TEST(what_is_no_file)
 {
-    make_folder();
+    CHECK(bh_scratch_make(folder, sizeof(folder), "stream"));
     CHECK_EQ(mkdir(path_of("out"), 0700), 0);
     CHECK_STR(got(0, 10), "! the log cannot be read001");
     CHECK_EQ(rmdir(path_of("out")), 0);

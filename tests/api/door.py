@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the API share: the test daemon, callers by user id or token, and a judge of answers by their schema."""
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -12,6 +13,8 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli'))
 import tap  # noqa: E402
@@ -161,8 +164,14 @@ class Door:
             c.close()
 
     def order(self, line):
+        """Until it was read: it is carried out before anything that is asked for after it."""
         self.process.stdin.write(line + '\n')
         self.process.stdin.flush()
+        until(lambda: fcntl.ioctl(self.process.stdin, termios.FIONREAD, bytes(4)) == bytes(4))
+
+    def sockets(self):
+        """How many it has open: the one that listens, and one for each caller."""
+        return sum('socket' in target(f) for f in pathlib.Path(f'/proc/{self.process.pid}/fd').iterdir())
 
     def document(self):
         return self.get('/openapi.json').json
@@ -171,6 +180,19 @@ class Door:
         self.process.send_signal(signal.SIGTERM)
         out, err = self.process.communicate(timeout=60)
         same((self.process.returncode, out, err), (0, '', ''), 'the end of the test daemon')
+
+
+def target(link):
+    with contextlib.suppress(FileNotFoundError):
+        return os.readlink(link)
+    return ''
+
+
+def until(what, seconds=60):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, 'waited in vain'
+        time.sleep(0.002)
 
 
 @contextlib.contextmanager

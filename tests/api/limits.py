@@ -79,14 +79,23 @@ def test_a_body_that_is_too_large():
         alive(t)
 
 
+def until_refused(ask):
+    """Twenty a second may be asked; how many more than the burst it takes is this machine's affair."""
+    answers = []
+    while not answers or answers[-1].status == 200:
+        assert len(answers) < 2000, 'nothing is refused'
+        answers.append(ask(len(answers)))
+    same(answers[-1].status, 429)
+    return answers
+
+
 def test_requests_a_second():
     with door('--tight') as t:
         s = d.connect(t.path, 'tenant-user')
-        answers = [t.get('/v1/health', sock=s) for _ in range(60)]
-        refused = [a for a in answers if a.status == 429]
-        assert refused and answers[0].status == 200, [a.status for a in answers]
-        same(refused[0].code, 'rate_limited')
-        assert int(refused[0].headers['Retry-After']) >= 1
+        answers = until_refused(lambda _: t.get('/v1/health', sock=s))
+        assert len(answers) > 40, [a.status for a in answers]  # the burst
+        same(answers[-1].code, 'rate_limited')
+        assert int(answers[-1].headers['Retry-After']) >= 1
         s.close()
         same(t.get('/v1/health', who='tenant-admin').status, 200)  # somebody else's bucket
         time.sleep(0.5)
@@ -98,11 +107,13 @@ def test_tokens_are_one_caller():
     with door('--tight') as t:
         made = [t.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'a'}, who='tenant-user').json['token'] for _ in range(3)]
         s = d.connect(t.path, 'nobody')
-        got = [t.get('/v1/status', sock=s, headers={'Authorization': f'Bearer {made[i % 3]}'}).status for i in range(60)]
-        assert got[0] == 200 and 429 in got, got
+        assert len(until_refused(lambda i: t.get('/v1/status', sock=s, headers={'Authorization': f'Bearer {made[i % 3]}'}))) > 20
+        started = time.monotonic()
         s.close()
-        s = d.connect(t.path, 'tenant-user')  # fewer than he may over this socket alone
-        assert 429 in [t.get('/v1/status', sock=s).status for _ in range(35)]
+        s = d.connect(t.path, 'tenant-user')
+        n = len(until_refused(lambda _: t.get('/v1/status', sock=s)))
+        # Over this socket alone he has 40 and 20 more each second; what the tokens used up is missing.
+        assert n < 35 + 20 * (time.monotonic() - started), n
         s.close()
         same(t.get('/v1/status', who='tenant-admin').status, 200)
 
@@ -172,7 +183,7 @@ def test_wrong_tokens_lock_out():
         same(t.get('/v1/health', who='viewer').status, 200)  # nobody else is
         events = [x['event'] for x in t.get('/v1/audit').json['records'] if x['event'].startswith('auth.')]
         same(events, ['auth.failure'] * 3 + ['auth.lockout'])
-        time.sleep(1.2)
+        time.sleep(3.2)
         same(t.https('GET', '/v1/health', good).status, 200)
 
 

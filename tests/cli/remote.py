@@ -3,6 +3,7 @@
 
 Usage: remote.py BULKHEAD SOURCE-ROOT TESTD
 """
+import contextlib
 import fcntl
 import json
 import os
@@ -370,12 +371,28 @@ def test_a_daemon_that_is_away_for_a_moment_is_waited_for():
         same(p.returncode, 3)
 
 
+@contextlib.contextmanager
+def news(t):
+    """Something happens now and then: what changed between the first look and the first event is shown with the next one."""
+    over = threading.Event()
+
+    def go_on():
+        while not over.wait(0.5):
+            t.order('changed job 1 a running')
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def test_watch_in_a_pipe_shows_it_again_when_it_changes():
-    with door() as t:
+    with door() as t, news(t):
         p = start(t, 'ps', '-w')
         while 'J4' not in p.stdout.readline():
             pass
-        time.sleep(0.5)
         t.post('/v1/jobs', {'tenant': 'b', 'argv': ['x']})
         line = ''
         while 'J7' not in line:
@@ -387,7 +404,7 @@ def test_watch_in_a_pipe_shows_it_again_when_it_changes():
 
 
 def test_watch_on_a_terminal_does_not_flicker():
-    with door() as t:
+    with door() as t, news(t):
         later = threading.Timer(2, t.post, ('/v1/jobs', {'tenant': 'b', 'argv': ['x']}))
         later.start()
         shown, rc = on_terminal(t, ['ps', '-w'], [(b'J7', b'\x03')])

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 
 BIN = os.path.abspath(sys.argv[1])
@@ -111,6 +112,11 @@ def has(text, part):
     assert part in text, f"{part!r} is not in\n{str(text)[-3000:]}"
 
 
+def disks():
+    """`major:minor` of each disk of this machine with hardware behind it."""
+    return [(d / 'dev').read_text().strip() for d in sorted(pathlib.Path('/sys/block').iterdir()) if (d / 'device').exists()]
+
+
 def golden(name, got):
     """Compare with golden/NAME beside this file."""
     path = pathlib.Path(__file__).parent / 'golden' / name
@@ -135,6 +141,7 @@ def main(namespace):
     for i, (name, fn) in enumerate(tests, 1):
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
+            started = time.monotonic()
             try:
                 fn()
                 print(f'ok {i} - {name[5:]}')
@@ -145,6 +152,7 @@ def main(namespace):
                 for line in traceback.format_exc().splitlines():
                     print(f'# {line}')
                 print(f'not ok {i} - {name[5:]}')
+            print(f'# {name[5:]} took {time.monotonic() - started:.1f} s')
             os.chdir('/')
     print(f'1..{len(tests)}')
     sys.exit(1 if bad else 0)

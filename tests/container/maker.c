@@ -84,12 +84,9 @@ static bool take_numbers(struct request *q, const char *key, const char *value)
         uint64_t *wide;
         uint32_t *narrow;
     } numbers[] = {
-        {"lease", &q->bundle.lease, NULL},  {"uid", NULL, &q->bundle.uid},
-        {"gid", NULL, &q->bundle.gid},      {"ids", NULL, &q->bundle.first_id},
-        {"memory", &l->memory_bytes, NULL}, {"pids", &l->pids, NULL},
-        {"cpu", NULL, &l->cpu_milli},       {"disk", &l->disk_bytes_per_s, NULL},
-        {"rate", &q->net.bits_per_s, NULL}, {"major", NULL, &l->disk_major},
-        {"minor", NULL, &l->disk_minor},
+        {"lease", &q->bundle.lease, NULL},  {"uid", NULL, &q->bundle.uid},      {"gid", NULL, &q->bundle.gid},
+        {"ids", NULL, &q->bundle.first_id}, {"memory", &l->memory_bytes, NULL}, {"pids", &l->pids, NULL},
+        {"cpu", NULL, &l->cpu_milli},       {"rate", &q->net.bits_per_s, NULL},
     };
     for (size_t i = 0; i < BH_COUNT_OF(numbers); i++)
         if (bh_str_eq(key, numbers[i].key)) {
@@ -124,6 +121,10 @@ static int take(struct request *q, const char *word, struct bh_err *err)
         q->net.may_peer = strstr(value, "peers") != NULL;
         q->net.may_go_outside = strstr(value, "outside") != NULL;
         return BH_OK;
+    }
+    if (bh_str_eq(key, "disk")) {
+        q->bundle.limits.disk_bytes_per_s = number(value);
+        return bh_disks_list("", &q->bundle.limits.disks, err);
     }
     return bh_fail(err, BH_USAGE, "maker: no such word '%.100s'", word);
 }

@@ -19,7 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import lib  # noqa: E402
 from lib import (FIRST, both, capability, environment, fake_node, lease, made, maker, need, need_runc, no_limit, no_namespace,  # noqa: E402
                  no_user_namespace, opened, probe, same, shown, unified, until, wall)
-from tap import Skip, has, main, write  # noqa: E402
+from tap import Skip, disks, has, main, write  # noqa: E402
 
 MIB = 1 << 20
 OPEN = '''
@@ -407,17 +407,16 @@ verdict(r.returncode == 0)
 
 def test_the_rate_of_a_disk():
     need_runc()
-    disks = [d for d in sorted(os.listdir('/sys/block')) if not d.startswith(('loop', 'ram', 'zram'))]
-    if not disks or not (unified() or os.path.isdir('/sys/fs/cgroup/blkio')):
+    on = disks()
+    if not on or not (unified() or os.path.isdir('/sys/fs/cgroup/blkio')):
         raise Skip('no disk, or no blkio cgroup, whose rate could be limited')
-    major, minor = pathlib.Path(f'/sys/block/{disks[0]}/dev').read_text().strip().split(':')
-    with lease(1, 'print("ready", flush=True)\nsys.stdin.read()', f'disk={40 * MIB}', f'major={major}', f'minor={minor}') as c:
+    with lease(1, 'print("ready", flush=True)\nsys.stdin.read()', f'disk={40 * MIB}') as c:
         same(c.line(), 'ready')
         if unified():
-            same(c.limits(io='io.max'), [f'{major}:{minor} rbps={40 * MIB} wbps={40 * MIB} riops=max wiops=max'])
+            same(sorted(c.limits(io='io.max')[0].splitlines()), sorted(f'{d} rbps={40 * MIB} wbps={40 * MIB} riops=max wiops=max' for d in on))
         for way in () if unified() else ('read', 'write'):
             try:
-                same(c.limits(blkio=f'blkio.throttle.{way}_bps_device')[0].split(), [f'{major}:{minor}', str(40 * MIB)], way)
+                same(sorted(c.limits(blkio=f'blkio.throttle.{way}_bps_device')[0].splitlines()), sorted(f'{d} {40 * MIB}' for d in on), way)
             except FileNotFoundError as e:
                 raise Skip(f'the kernel has no {pathlib.Path(e.filename).name}') from e
 

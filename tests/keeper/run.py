@@ -280,13 +280,22 @@ def test_a_warden_that_dies_is_followed():
         assert e['counted'] and e['peakBytes'] >= 2 * GIB, e
 
 
+def forebears():
+    """Whoever is there when we are gone: one of them is given what we leave behind. It is the first process of all, or somebody who asked for it."""
+    pid, found = os.getpid(), []
+    while pid > 1:
+        pid = int(pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[1])
+        found.append(pid)
+    return found
+
+
 def test_the_daemon_may_die():
     """Whoever started it is long gone: `ask start` is a process that ended. Its session and group are not the keeper's."""
     with place() as p:
         lease = p.lease('sleep', '600').start().runs()
         keeper = int(lease.look()['pid'])
         stat = pathlib.Path(f'/proc/{keeper}/stat').read_text().rpartition(')')[2].split()
-        same(stat[1], '1', 'its parent')
+        assert int(stat[1]) in forebears(), 'its parent'
         assert os.getsid(keeper) != os.getsid(0)
         same(sorted(os.readlink(f'/proc/{keeper}/fd/{i}') for i in range(3)), ['/dev/null'] * 3)
         same(lease.ask('stop', 0).rc, 0)

@@ -5,16 +5,13 @@ Debian's Prometheus and its promtool, with the rules that are shipped; only how 
 simulated. Usage: run.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT
 """
 import contextlib
-import errno
 import importlib.util
 import json
-import mmap
 import os
 import pathlib
 import re
 import shutil
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -23,7 +20,7 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'node'))
 import lab  # noqa: E402
-from lab import NOBODY, Node, Skip, environment, has, same, until, write  # noqa: E402
+from lab import NOBODY, FrailNode, Node, Skip, environment, has, same, until, write  # noqa: E402
 
 FAULTS, TENANT = (os.path.abspath(a) for a in sys.argv[6:8])
 RULES = lab.tap.ROOT / 'packaging/prometheus/bulkhead.rules.yml'
@@ -179,32 +176,6 @@ class Prometheus:
         self.process.terminate()
         self.process.wait(30)
         self.door.close()
-
-
-class Machine(Node):
-    """A node whose state is on a small disk where one can be had, and whose daemon has a clock and a disk that can be told to fail."""
-
-    def __init__(self, scene='h100x8', text=None):
-        super().__init__(scene, text)
-        os.mkdir('state')
-        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'metrics', self.state],
-                                    capture_output=True, check=False).returncode == 0
-        write('faults', '')
-        with open('faults', 'r+b') as f:
-            f.truncate(4096)
-            self.faults = mmap.mmap(f.fileno(), 4096)
-        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
-        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
-
-    def set_faults(self, passed_ms=0, permille=0):
-        self.faults[:32] = struct.pack('=qIIQq', 0, permille, errno.EIO, 1, passed_ms)
-
-    def stop(self):
-        try:
-            super().stop()
-        finally:
-            if self.small:
-                subprocess.run(['umount', '-l', self.state], check=False)
 
 
 @contextlib.contextmanager
@@ -429,7 +400,7 @@ def test_gate_refusals():
 
 def test_alerts_fire():
     """Each fault is made on the real daemon, and its alert is raised by the real Prometheus."""
-    with running(Machine()) as n:
+    with running(FrailNode(FAULTS, lab.LARGE)) as n:
         neighbour('run').other_scrubber(n)
         n.start()
         p = Prometheus(n, {'bulkhead': token(n, 'viewer', subject='service:prometheus'),
@@ -437,13 +408,14 @@ def test_alerts_fire():
         try:
             n.wait(n.submit('chat', 'true'))
             until(lambda: len(p.query('up == 1')) == 2, 40, p.log)
-            until(lambda: p.query('bulkhead_scrubs_total{job="bulkhead",kind="whole",verdict="clean"} > 0'), 30)
+            until(lambda: p.query('bulkhead_scrubs_total{job="bulkhead",kind="whole",verdict="clean"} > 0'), 90)
             same(p.query('count(bulkhead_tenant_leases{job="tenant",tenant!~"lab|_others"})'), [], 'names in a tenant\'s scrape')
             same(p.firing() - {'BulkheadDiskNearlyFull'}, set(), 'nothing is wrong yet')
             assert n.post('/v1/gpus/7/cordon', {'reason': 'a test'}).ok
             write('skip', '')
             dirty = n.submit('chat', 'true')
-            n.wait_lease(n.leases_of(dirty)[0] if n.leases_of(dirty) else None, 'quarantined')
+            until(lambda: n.leases_of(dirty), 60, n.log)
+            n.wait_lease(n.leases_of(dirty)[0], 'quarantined')
             os.unlink('skip')
             p.fires('BulkheadGpuCordoned', 'BulkheadSliceQuarantined', 'BulkheadScrubFailed')
             n.broken('gpu', '6', 'lost')
@@ -474,7 +446,7 @@ def test_alerts_fire():
 
 def test_a_driver_that_refuses_everything():
     """Looks go on and bring nothing: what is known grows old, for as long as that lasts, and the alert is raised."""
-    with running(Machine()) as n:
+    with running(FrailNode(FAULTS)) as n:
         n.start()
 
         def age():

@@ -14,7 +14,7 @@ import sys
 import time
 
 import lab
-from lab import NOBODY, has, node, same, until, write
+from lab import LARGE, NOBODY, has, node, policy, same, until, write
 
 FAULTS = os.path.abspath(sys.argv[6])
 
@@ -53,13 +53,13 @@ def test_a_keeper_that_comes_late():
         n.start()
         write('slow', '')
         job = n.submit('chat', 'sh', '-c', f'touch {n.here}/ran; exec sleep 600')
-        until(lambda: n.job(job)['leases'], 30, n.log)
+        until(lambda: n.job(job)['leases'], 90, n.log)
         lease = n.leases_of(job)[0]
         begun = pathlib.Path(n.state, 'leases', lease[1:], 'begun')
-        until(lambda: (begun.parent / 'keeper.json').exists(), 30, n.log)
+        until(lambda: (begun.parent / 'keeper.json').exists(), 90, n.log)
         begun.symlink_to('nowhere')  # no file of that name can be made
         assert n.post(f'/v1/jobs/{job}/cancel').ok
-        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        until(lambda: 'not known whether it is kept' in n.log(), 90, n.log)
         time.sleep(2.5)
         assert n.lease(lease)['lease']['state'] in ('draining', 'failed'), n.lease(lease)
         begun.unlink()
@@ -87,7 +87,7 @@ def test_no_descriptor_is_no_verdict():
         lease, stays = n.active(job), n.active(other)
         resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, (3, was[1]))
         write('go', '')
-        until(lambda: 'not known whether it is kept' in n.log(), 30, n.log)
+        until(lambda: 'not known whether it is kept' in n.log(), 90, n.log)
         time.sleep(1.5)
         resource.prlimit(n.process.pid, resource.RLIMIT_NOFILE, was)
         ended = n.wait(job)
@@ -111,7 +111,7 @@ def test_what_runs_needs_no_tool():
         runs = n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024)
         waits = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(4)]
         lease = n.active(runs)
-        until(lambda: sum(n.state_of(j) == 'running' for j in waits) == 3, 30, n.log)
+        until(lambda: sum(n.state_of(j) == 'running' for j in waits) == 3, 90, n.log)
         (last,) = (j for j in waits if n.state_of(j) == 'waiting')
         n.kill()
         write('broken', '')
@@ -151,13 +151,13 @@ def test_a_clock_that_is_set():
         job = n.submit('chat', 'sleep', '600')
         lease = n.active(job)
         clock(year)
-        until(lambda: 'ms ahead' in n.log(), 30, n.log)
+        until(lambda: 'ms ahead' in n.log(), 90, n.log)
         same(by_token(), 401, 'its time is over, as far as anybody can know')
         n.again()  # with the wrong time, and work that runs
         same((n.state_of(job), n.active(job)), ('running', lease))
-        until(lambda: n.log().count('ms ahead') == 2, 30, n.log)
+        until(lambda: n.log().count('ms ahead') == 2, 90, n.log)
         clock(0)
-        until(lambda: 'ms back' in n.log(), 30, n.log)
+        until(lambda: 'ms back' in n.log(), 90, n.log)
         same(by_token(), 200)
         assert abs(n.get('/v1/status').json['now_ms'] / 1000 - time.time()) < 60, n.get('/v1/status').json
         assert len(n.audit(event='time.step')) >= 2
@@ -170,7 +170,7 @@ def test_a_clock_that_is_set():
 
 def test_shares_up_to_what_the_card_has():
     """The policy allows four of 20 GiB on a card, and a card of 80 GB has 79.6: the fourth goes to the next one."""
-    with node() as n:
+    with node(LARGE, policy(share='20GiB')) as n:
         room = n.get('/v1/gpus').json['gpus'][4]['memory_mib']
         assert room < 4 * 20480, 'the card is as large as its name, and nothing is shown here'
         jobs = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=20480) for _ in range(5)]
@@ -193,7 +193,7 @@ def test_a_decision_that_cannot_be_written():
         bad = [n.submit('lab', 'sleep', '600', uid=NOBODY, milli=250, memory_mib=1024) for _ in range(2)]
         good = n.submit('chat', 'sleep', '600')
         n.active(good)
-        until(lambda: [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], 30, n.log)
+        until(lambda: [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'scheduler'], 90, n.log)
         assert n.get('/v1/health').json['health'] != 'ok'
         checks = n.get('/v1/doctor').json['checks']
         same([(c['layer'], c['state']) for c in checks if c['layer'] == 'scheduler'], [('scheduler', 'warn')], checks)
@@ -216,7 +216,7 @@ def test_a_decision_that_cannot_be_written():
         for j in low:
             n.active(j)
         high = n.submit('chat', 'sleep', '600')
-        until(lambda: 'nobody goes today' in n.log(), 30, n.log)
+        until(lambda: 'nobody goes today' in n.log(), 90, n.log)
         same(n.state_of(high), 'waiting')
         share = n.submit('lab', 'true', uid=NOBODY, milli=250, memory_mib=1024)
         same(n.wait(share)['status'], 0)

@@ -115,7 +115,7 @@ def test_the_daemon_ends_it():
             words = engine.words(*engine.run_words('/tmp/tenant', 'hold', '2GiB', '600', device=number, options=program()), runtime=OCI)
             with held_by(words) as p:
                 has(p.stdout.readline().decode(), 'ready')
-                until(lambda: n.processes('tenant'), 30)
+                until(lambda: n.processes('tenant'), 90)
                 (pid,) = n.processes('tenant')
                 groups = {g.split(':')[1]: g.split(':')[2] for g in pathlib.Path(f'/proc/{pid}/cgroup').read_text().splitlines()}
                 held = [g for name, g in groups.items() if name in ('', 'memory', 'pids', 'devices', 'cpu', 'cpuset', 'freezer')]

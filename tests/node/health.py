@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 import lab
-from lab import NOBODY, has, node, policy, same, until
+from lab import LARGE, NOBODY, has, node, policy, same, until
 
 TENANT = os.path.abspath(sys.argv[7])
 
@@ -58,9 +58,15 @@ def kernel_says(n, index, number, pid):
 
 
 def pid_in(n, lease):
-    """A process of the lease's."""
-    folders = [f for f in n.cgroups() if f.endswith(f'/{lease}')]
-    return next(int(p) for f in folders for p in pathlib.Path(f, 'cgroup.procs').read_text().split())
+    """A process of the lease's, once there is one."""
+    found = []
+
+    def look():
+        folders = [f for f in n.cgroups() if f.endswith(f'/{lease}')]
+        found[:] = [int(p) for f in folders for p in pathlib.Path(f, 'cgroup.procs').read_text().split()]
+        return found
+    until(look, 90, n.log)
+    return found[0]
 
 
 def test_a_tenants_own_fault_ends_its_lease_alone():
@@ -151,11 +157,12 @@ def test_a_fault_of_the_card_ends_all_who_are_on_it():
 
 def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
     """Who is there goes on. What was found is said with the command that accepts it."""
-    with node() as n:
+    with node(LARGE) as n:
         share = {'milli': 250, 'memory_mib': 1024}
         job = n.submit('lab', 'sleep', '600', **share)
         lease = n.active(job)
         at, uuid = gpu_of(n, lease), gpu(n, 2)['uuid']
+        same(gpu(n, 2)['fabric'], 'nvl-0')
         n.broken('gpu', str(at), 'xid', '74')
         until(lambda: gpu(n, at)['state'] == 'cordoned', 60, lambda: gpu(n, at))
         has(gpu(n, at)['reason'], 'an NVLink failed')
@@ -205,7 +212,7 @@ def test_who_is_idle_sleeps_and_wakes():
     text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
     with node(text=text) as n:
         work = (f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; '
-                'i=0; while test $i -lt 4000000; do i=$((i+1)); done; wait')
+                f'while ! test -e {n.here}/enough; do :; done; wait')
         job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
         lease = n.active(job)
         at = gpu_of(n, lease)
@@ -222,6 +229,7 @@ def test_who_is_idle_sleeps_and_wakes():
         until(lambda: not n.lease(lease)['lease']['paused'], 60, n.log)
         until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
         same([r['reason'] for r in n.audit(event='job.resume')], ['it is used again'])
+        pathlib.Path(n.here, 'enough').touch()
         # Who ends while it sleeps leaves nothing behind.
         until(lambda: n.lease(lease)['lease']['paused'], 120, n.log)
         n.post(f'/v1/jobs/{job}/cancel')

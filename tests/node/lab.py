@@ -5,14 +5,17 @@ The real daemon, keepers, wardens and scrubber; only the cards and the vendor's 
 Usage of a test file: NAME.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT
 """
 import contextlib
+import errno
 import http.client
 import json
+import mmap
 import os
 import pathlib
 import shutil
 import signal
 import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -26,6 +29,9 @@ NOBODY = 65534
 GROUPS = pathlib.Path('/sys/fs/cgroup')
 PRIVATE = 'BULKHEAD_TEST_PRIVATE'  # set once we have a network and mounts of our own
 PATIENCE = int(os.environ.get('BULKHEAD_TEST_PATIENCE', '1'))  # times as long is waited for everything, as on an emulated machine
+# A card is written and read from end to end after each lease: one of 80 GB takes more than three times as long as one of 24 GB. A test that
+# does not care which cards there are has small ones; the large ones have NVLink.
+SMALL, LARGE = 'A30-24GBx8', 'h100x8'
 
 TENANTS = '''\
 bulkhead: 1
@@ -46,15 +52,16 @@ POOLS = '''\
 pools:
   - {name: cards, match: {gpus: [0, 1, 2, 3]}, mechanism: whole, tier: process, tenants: [chat, train, nightly]}
   - {name: shares, match: {gpus: [4, 5, 6, 7]}, mechanism: fractional, backing: gate, tier: process, tenants: [lab],
-     caps: {memory: 20GiB, compute: 25%}}
+     caps: {memory: SHARE, compute: 25%}}
 roles:
   - {subject: "user:root", role: operator}
   - {subject: "user:nobody", role: tenant-user, tenant: lab}
 '''
 
 
-def policy(train=2):
-    return TENANTS.replace('TRAIN', str(train)) + POOLS
+def policy(train=2, share='7GiB'):
+    """A share is such that four of them are more than a small card has."""
+    return TENANTS.replace('TRAIN', str(train)) + POOLS.replace('SHARE', share)
 
 
 def own_machine():
@@ -128,7 +135,7 @@ class Books:
 class Node:
     """Simulated silicon and, most of the time, a daemon on it; all below the current folder."""
 
-    def __init__(self, scene='h100x8', text=None):
+    def __init__(self, scene=SMALL, text=None):
         if os.geteuid() != 0:
             raise Skip('needs root')
         self.here = os.getcwd()
@@ -343,7 +350,7 @@ class Node:
     def nothing_left(self):
         """Of work that is over."""
         same([p.name for p in pathlib.Path(self.run, 'leases').iterdir()], [], 'sockets and locks of leases')
-        until(lambda: not self.cgroups(), 30, self.cgroups)
+        until(lambda: not self.cgroups(), 90, self.cgroups)
         until(lambda: not self.processes('bulkhead-keeper', 'bulkhead-warden', 'bulkhead-scrub'), 30,
               lambda: [cmdline(p) for p in self.processes('bulkhead-keeper', 'bulkhead-warden', 'bulkhead-scrub')])
         same(self.rows("SELECT * FROM slices WHERE state <> 'free'"), [], 'slices that are not free')
@@ -360,6 +367,35 @@ class Node:
         same(done.returncode, 0, done.stderr)
 
 
+class FrailNode(Node):
+    """A node whose state is on a small disk where one can be had, and whose daemon has a clock and a disk that can be told to fail."""
+
+    def __init__(self, library, scene=SMALL, text=None):
+        """library: what tests/node/faults.c makes."""
+        super().__init__(scene, text)
+        os.mkdir('state')
+        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'frail', self.state],
+                                    capture_output=True, check=False).returncode == 0
+        write('faults', '')
+        with open('faults', 'r+b') as f:
+            f.truncate(4096)
+            self.faults = mmap.mmap(f.fileno(), 4096)
+        self.more = {'LD_PRELOAD': library, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
+        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+
+    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1, passed_ms=0):
+        """clock_ms: how far the clock is off; None: as it is."""
+        old = struct.unpack('=q', self.faults[:8])[0]
+        self.faults[:32] = struct.pack('=qIIQq', old if clock_ms is None else clock_ms, permille, error, seed, passed_ms)
+
+    def stop(self):
+        try:
+            super().stop()
+        finally:
+            if self.small:
+                subprocess.run(['umount', '-l', self.state], check=False)
+
+
 def cmdline(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f'/proc/{pid}/cmdline').read_bytes().replace(b'\0', b' ').decode(errors='replace')
@@ -367,14 +403,15 @@ def cmdline(pid):
 
 
 def until(what, seconds=60, told=lambda: ''):
-    end = time.monotonic() + seconds * PATIENCE
+    end, pause = time.monotonic() + seconds * PATIENCE, 0.02 * PATIENCE
     while not what():
         assert time.monotonic() < end, f'waited in vain: {told()}'
-        time.sleep(0.05 * PATIENCE)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.15 * PATIENCE)  # to ask costs the daemon as much as what is waited for
 
 
 @contextlib.contextmanager
-def node(scene='h100x8', text=None, serve=True):
+def node(scene=SMALL, text=None, serve=True):
     n = Node(scene, text)
     try:
         if serve:

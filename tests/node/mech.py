@@ -24,12 +24,13 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 
-def tenant(name, network='default-deny', gpus=2, domain='default'):
-    return (f'  - {{name: {name}, domain: {domain}, class: research, costCenter: cc-1, quota: {{model: fairshare, gpus: {gpus}, max: 4, weight: 100, '
+def tenant(name, network='default-deny', gpus=2, domain='default', more=''):
+    return (f'  - {{name: {name}, {more} domain: {domain}, class: research, costCenter: cc-1, quota: {{model: fairshare, gpus: {gpus}, max: 4, weight: 100, '
             f'borrow: true}}, network: {{policy: {network}, rdma: none}}, storage: {{quota: 1TiB}}}}\n')
 
 
-CONTAINERS = 'bulkhead: 1\ntenants:\n' + tenant('acme') + tenant('blue') + '''\
+SPEEDS = 'bandwidth: {network: 100MiB, disk: 400MiB}, '
+CONTAINERS = 'bulkhead: 1\ntenants:\n' + tenant('acme', more=SPEEDS) + tenant('blue') + '''\
 pools:
   - {name: cards, match: {gpus: [0, 1, 2, 3]}, mechanism: whole, tier: container, tenants: [acme, blue]}
   - {name: shares, match: {gpus: [4, 5, 6, 7]}, mechanism: fractional, backing: gate, tier: container, tenants: [acme],
@@ -139,6 +140,10 @@ def test_what_a_container_may_take():
         memory = int(in_group(n, lease, 'memory', 'memory.limit_in_bytes') or in_group(n, lease, 'memory', 'memory.max'))
         assert GIB <= memory < 64 * GIB, memory
         same(in_group(n, lease, 'pids', 'pids.max'), '8192')
+        if os.path.isdir('/sys/fs/cgroup/blkio'):
+            # A quarter of a card has a quarter of what one comes with, and a processor at least.
+            same(in_group(n, lease, 'blkio', 'blkio.throttle.write_bps_device').splitlines(), [f'{d} {(400 * MIB // 1000) * 250}' for d in lab.tap.disks()])
+            same(in_group(n, lease, 'cpu', 'cpu.cfs_quota_us'), str(max(100000, os.cpu_count() * 250 // 8 * 100)))
         same(n.post(f'/v1/jobs/{holder}/cancel').ok, True)
         same(n.wait(holder)['end'], 'cancelled')
         finished(n)
@@ -199,7 +204,7 @@ def test_networks():
     if not os.environ.get(PRIVATE):
         raise Skip('no network namespace can be made here')
     until_then = (datetime.date.today() + datetime.timedelta(days=30)).isoformat()
-    text = CONTAINERS.replace(tenant('acme'), tenant('acme', 'open')).replace(tenant('blue'), tenant('blue', 'open'))
+    text = CONTAINERS.replace(tenant('acme', more=SPEEDS), tenant('acme', 'open', more=SPEEDS)).replace(tenant('blue'), tenant('blue', 'open'))
     text += f'waivers:\n  - {{rule: BH-073, scope: "tenant:*", approver: root, expires: {until_then}, reason: a test}}\n'
     listens = ('import socket, subprocess; s = socket.socket(); s.bind(("0.0.0.0", 7000)); s.listen(); '
                'print(subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()[0], flush=True)\n'
@@ -212,6 +217,9 @@ def test_networks():
         n.active(server)
         until(lambda: out(n, server).strip(), 60, lambda: out(n, server, 'err') + n.log())
         address = out(n, server).strip()
+        limits = [x for x in subprocess.run(['tc', 'qdisc', 'show'], capture_output=True, text=True, check=True).stdout.splitlines() if 'tbf' in x]
+        same(len(limits), 1, limits)
+        has(limits[0], f'rate {100 * MIB // 1000 * 8}Kbit')
         same(ends(n, n.submit('acme', *python(reaches), address, pool='cards')), 'through hello\n')
         same(ends(n, n.submit('blue', *python(reaches), address, pool='cards')), 'held\n')
         n.again()  # the rules are written anew, for those that live
@@ -461,7 +469,7 @@ def test_mps_servers_are_for_those_who_trust_each_other():
 def test_mps_more_memory_than_its_share():
     """Whatever its server let through: the driver's own count ends it."""
     with mps_node() as n:
-        job = n.submit('acme', TENANT, 'hold', '30GiB', '600', pool='mps', milli=100, memory_mib=8192,
+        job = n.submit('acme', TENANT, 'hold', '12GiB', '600', pool='mps', milli=100, memory_mib=8192,
                        env=['ASAN_OPTIONS=detect_leaks=0'])
         n.active(job)
         end = n.wait(job)

@@ -12,20 +12,18 @@ import contextlib
 import errno
 import http.client
 import json
-import mmap
 import os
 import pathlib
 import random
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import threading
 import time
 
 import lab
-from lab import PRIVATE, Node, own_machine, same, until, write
+from lab import PRIVATE, FrailNode, own_machine, same, until
 
 EPISODE = 5
 CLIENTS = 3
@@ -66,33 +64,21 @@ def words():
     return p.parse_args(sys.argv[7:])
 
 
-class Machine(Node):
-    """A node whose disk is small and whose daemon has a clock and a disk that can be told to fail."""
+class Machine(FrailNode):
+    """With MPS, and with one of the container runtimes."""
 
     def __init__(self, number):
-        super().__init__('partly-mig', policy())
+        super().__init__(FAULTS, 'partly-mig', policy())
         # One runtime and the other in turn: the daemon takes what it finds.
         self.hidden = RUNTIMES[number % 2] if has_boxes() and len(RUNTIMES) == 2 else None
         if self.hidden:
             subprocess.run(['mount', '--bind', '/dev/null', self.hidden], check=True)
-        os.mkdir('state')
-        self.small = subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=48m,mode=711', 'storm', self.state],
-                                    capture_output=True, check=False).returncode == 0
-        write('faults', '')
-        with open('faults', 'r+b') as f:
-            f.truncate(4096)
-            self.faults = mmap.mmap(f.fileno(), 4096)
         control = shutil.copy(pathlib.Path(__file__).with_name('mps_control.py'), f'{self.here}/mps-control')
         os.chmod(control, 0o755)
-        self.more = {'LD_PRELOAD': FAULTS, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults'), 'BULKHEAD_MPS_CONTROL': control}
-        self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
+        self.more['BULKHEAD_MPS_CONTROL'] = control
         os.makedirs('cards')
         os.makedirs('begun')
         os.chmod('begun', 0o777)
-
-    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1):
-        old = struct.unpack('=q', self.faults[:8])[0]
-        self.faults[:24] = struct.pack('=qIIQ', old if clock_ms is None else clock_ms, permille, error, seed)
 
     def stop(self):
         try:
@@ -100,8 +86,6 @@ class Machine(Node):
         finally:
             if self.hidden:
                 subprocess.run(['umount', self.hidden], check=False)
-            if self.small:
-                subprocess.run(['umount', '-l', self.state], check=False)
 
 
 class Book:

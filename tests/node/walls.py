@@ -12,7 +12,7 @@ import pathlib
 import shutil
 
 import lab
-from lab import Skip, node, same, until
+from lab import Skip, has, node, same, until
 
 CARDS = 8
 FIRST = 40  # minor of the first
@@ -50,18 +50,39 @@ def expected(n, *gpus):
             sorted([f'nvidia{k}' for k in range(CARDS)] + ['nvidiactl', 'nvidia-uvm'])}
 
 
+SPEEDS = '''
+group = {c: l.strip().split(':')[2] for l in open('/proc/self/cgroup') for c in l.split(':')[1].split(',')}
+old = '/sys/fs/cgroup/blkio' + group.get('blkio', '') + '/blkio.throttle.%s_bps_device'
+new = '/sys/fs/cgroup' + group.get('', '') + '/io.max'
+print(json.dumps([open(old % way).read() for way in ('read', 'write')] if 'blkio' in group else [open(new).read()]))
+'''
+
+
+def expected_speeds(rate):
+    """What the group's files say of each disk, on cgroups of version 1 and of version 2."""
+    if os.path.isdir('/sys/fs/cgroup/blkio'):
+        return [''.join(f'{d} {rate}\n' for d in lab.tap.disks())] * 2
+    return [''.join(f'{d} rbps={rate} wbps={rate} riops=max wiops=max\n' for d in lab.tap.disks())]
+
+
 def test_a_process_opens_its_own_cards():
-    with node(serve=False) as n:
+    """And uses disks as fast as its class may, for each of them."""
+    classes = 'classes: [{name: steady, bandwidth: {disk: 500MiB, network: 1GiB}}]\n'
+    with node(serve=False, text=lab.policy().replace('class: training', 'class: steady') + classes) as n:
         dev = nodes(n)
         n.start()
-        script = TRIES.replace('DEV', str(dev)) + 'print(WHAT)'
+        script = TRIES.replace('DEV', str(dev)) + 'print(WHAT)' + SPEEDS
         for gpus in (1, 2):
             job = n.submit('train', '/usr/bin/python3', '-c', script, gpus=gpus)
             same(n.wait(job)['status'], 0, n.get(f'/v1/jobs/{job}/logs?stream=err').body)
             lease = n.lease(n.leases_of(job)[0])
             want = expected(n, *(s['gpu'] for s in lease['slices']))
             same(sum(v == 'opens' for v in want.values()), gpus + 2)
-            same(json.loads(n.get(f'/v1/jobs/{job}/logs').body), want)
+            opened, speeds = n.get(f'/v1/jobs/{job}/logs').body.decode().splitlines()
+            same(json.loads(opened), want)
+            same(json.loads(speeds), expected_speeds((500 << 20) // 1000 * 1000 * gpus))
+        has([c['sentence'] for c in n.get('/v1/doctor').json['checks']],
+            'the network speed of train is not held in pool cards, which is of tier process')
         n.quiet()
 
 

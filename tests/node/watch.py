@@ -60,7 +60,7 @@ def test_a_card_with_somebody_on_it_is_not_clean():
             same({s['verdict'] for s in end['scrubs']}, {'unknown'})
             same(p.poll(), None)
         # It is gone: a person has the card looked at again.
-        until(lambda: n.post(f'/v1/gpus/{card["index"]}/uncordon').ok, 30)
+        until(lambda: n.post(f'/v1/gpus/{card["index"]}/uncordon').ok, 90)
         n.wait_lease(lease, 'released')
         clean = n.lease(lease)['scrubs'][-1]
         same(clean['verdict'], 'clean')
@@ -83,12 +83,12 @@ def test_a_stranger_is_stopped():
         total = os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES')
         assert most < total, (most, total)
         with stranger(n, card['index']) as p:
-            until(lambda: [c for c in checks(n, 'stranger') if c['state'] == 'bad'], 30, n.log)
+            until(lambda: [c for c in checks(n, 'stranger') if c['state'] == 'bad'], 90, n.log)
             bad = checks(n, 'stranger')[0]
             has(bad['sentence'], f'process {p.pid} (tenant, user {NOBODY}) is on GPU {card["index"]} with 4')
             same(n.get('/v1/health').json['health'], 'bad')
             same(p.wait(30), -signal.SIGKILL)
-            until(lambda: checks(n, 'stranger')[0]['state'] == 'ok', 30)
+            until(lambda: checks(n, 'stranger')[0]['state'] == 'ok', 90)
         told = n.audit(event='gpu.stranger')
         same([(r['after'], r['object_id'], r['outcome']) for r in told], [('stopped', card['uuid'], 'denied')])
         has(told[0]['reason'], f'process {p.pid} ')
@@ -109,7 +109,7 @@ def test_who_was_there_before():
             jobs = [n.submit(t, 'sleep', '600') for t in ('chat', 'chat', 'train', 'train')]
             leases = [n.active(j) for j in jobs[:3]]
             assert 2 not in [card_of(n, x)['index'] for x in leases]
-            until(lambda: 'bulkhead resume' in str(checks(n, 'stranger')[0]['mend']), 10)
+            until(lambda: 'bulkhead resume' in str(checks(n, 'stranger')[0]['mend']), 90)
             time.sleep(3)
             same(p.poll(), None)
 
@@ -154,7 +154,7 @@ def test_a_scrub_that_hangs():
         end = n.wait_lease(lease, 'quarantined', 'released', seconds=60)
         same(end['lease']['state'], 'quarantined')
         has(end['lease']['why'], 'not done after 3 s')
-        until(lambda: 'bad' in [c['state'] for c in checks(n, 'gpu')], 10)
+        until(lambda: 'bad' in [c['state'] for c in checks(n, 'gpu')], 90)
         same([c['state'] for c in checks(n, 'scrub')], ['warn'])
         has([c for c in checks(n, 'gpu') if c['state'] == 'bad'][0]['sentence'], 'quarantined')
         same(n.get('/v1/health').json['health'], 'bad')
@@ -175,7 +175,7 @@ def test_every_layer_is_spoken_of():
         assert all(c['sentence'] for c in said['checks']), said
         # A card that somebody took out.
         assert n.post('/v1/gpus/1/cordon', {'reason': 'it smells'}).ok
-        until(lambda: checks(n, 'gpu')[0]['state'] != 'ok', 10)
+        until(lambda: checks(n, 'gpu')[0]['state'] != 'ok', 90)
         gpu = checks(n, 'gpu')
         same([(c['state'], c['mend']) for c in gpu], [('warn', 'bulkhead resume 1')])
         has(gpu[0]['sentence'], 'it smells')
@@ -190,7 +190,7 @@ def test_every_layer_is_spoken_of():
         with open(faults, 'r+b') as f:
             f.write(struct.pack('=qIIQ', 0, 1000, errno.ENOSPC, 1))
         n.post('/v1/jobs', {'tenant': 'chat', 'argv': ['true']})
-        until(lambda: [c for c in checks(n, 'store') if c['state'] == 'bad'], 30, n.log)
+        until(lambda: [c for c in checks(n, 'store') if c['state'] == 'bad'], 90, n.log)
         with open(faults, 'r+b') as f:
             f.write(bytes(24))
         until(lambda: checks(n, 'store')[0]['state'] != 'bad', 60, n.log)

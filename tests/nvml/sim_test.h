@@ -7,6 +7,7 @@
 #ifndef BH_TESTS_NVML_SIM_TEST_H
 #define BH_TESTS_NVML_SIM_TEST_H
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "gpu/abi/nvml.h"
 #include "gpu/abi/rm.h"
@@ -15,7 +16,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <ftw.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -48,12 +48,6 @@ static inline void sim_serve_(const struct sim *s, int fd)
     _exit(rc < 0);
 }
 
-static inline int sim_unlink_(const char *path, const struct stat *st, int kind, struct FTW *w)
-{
-    (void)st, (void)kind, (void)w;
-    return remove(path);
-}
-
 static inline void sim_stop(struct sim *s)
 {
     if (s->library)
@@ -63,7 +57,7 @@ static inline void sim_stop(struct sim *s)
         (void)waitpid(s->server, NULL, 0);
     }
     if (s->folder[0])
-        (void)nftw(s->folder, sim_unlink_, 16, FTW_DEPTH | FTW_PHYS);
+        (void)bh_scratch_remove(s->folder);
     *s = (struct sim){0};
 }
 
@@ -71,7 +65,6 @@ static inline void sim_stop(struct sim *s)
 static inline bool sim_start(struct sim *s, const char *scene)
 {
     struct bh_err err = {0};
-    const char *below = getenv("TMPDIR");
     char byte;
     int ends[2];
     *s = (struct sim){0};
@@ -79,8 +72,7 @@ static inline bool sim_start(struct sim *s, const char *scene)
         printf("# %s: %s\n", scene, err.msg);
         return false;
     }
-    (void)snprintf(s->folder, sizeof(s->folder), "%s/bh-nvml-XXXXXX", below && *below ? below : P_tmpdir);
-    if (!mkdtemp(s->folder) || chmod(s->folder, 0755) < 0)
+    if (!bh_scratch_make(s->folder, sizeof(s->folder), "nvml") || chmod(s->folder, 0755) < 0)
         return false;
     (void)fflush(stdout);
     s->server = fork();

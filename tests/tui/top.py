@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'node'))
 import lab  # noqa: E402
-from lab import BIN, NOBODY, Skip, environment, has, node, policy, same, until  # noqa: E402
+from lab import BIN, LARGE, NOBODY, Skip, environment, has, node, policy, same, until  # noqa: E402
 
 GOLDEN = pathlib.Path(__file__).resolve().parent / 'golden'
 MASKS = [(r'\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ', 'YYYY-MM-DD HH:MM:SSZ'),
@@ -97,7 +97,7 @@ def work(n):
     for j in jobs:
         n.active(j)
     jobs.append(n.submit('nightly', 'sleep', '600', name='nightly', can_requeue=True))
-    until(lambda: n.state_of(jobs[-1]) == 'waiting', 30)
+    until(lambda: n.state_of(jobs[-1]) == 'waiting', 90)
     return jobs
 
 
@@ -140,21 +140,21 @@ def by_keys(n, t, jobs):
 
 
 def test_small_and_wide_and_a_daemon_that_goes():
-    with node(text=policy()) as n:
+    with node(LARGE, policy(share='20GiB')) as n:
         jobs = work(n)
         with terminal(n, 80, 24) as t:
             t.golden('work-80x24', 'SIMULATED', '[1 Work 6]', 'J6')
             t.tmux('resize-window', '-x', '200', '-y', '60')
             t.golden('work-200x60', 'OF ITS QUOTA', 'J6')
             t.tmux('resize-window', '-x', '80', '-y', '24')
-            until(lambda: t.screen().startswith('bulkhead ') and 'OF ITS QUOTA' not in t.screen(), 30, t.screen)
+            until(lambda: t.screen().startswith('bulkhead ') and 'OF ITS QUOTA' not in t.screen(), 90, t.screen)
             by_keys(n, t, jobs)
             # colours are there, and the daemon's absence is said
             has(t.screen('-e'), '\x1b[36m')
             n.kill()
             t.shows('daemon away, as of', 'J1')
             n.start()
-            until(lambda: 'away' not in t.screen(), 30, t.screen)
+            until(lambda: 'away' not in t.screen(), 90, t.screen)
             t.press('q')
             t.shows('ended with 0')
         check_quiet_ways(n)

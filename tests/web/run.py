@@ -12,14 +12,14 @@ import tempfile
 
 import drive
 import scene
-from lab import Skip, Node
+from lab import LARGE, Node, Skip
 
 
 def run(url_of, env):
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            n = Node(text=scene.POLICY)
+            n = Node(LARGE, scene.POLICY)
             try:
                 at = url_of(n)
                 done = subprocess.run([drive.node(), drive.HERE / 'console.mjs'], check=False, timeout=540, env={**env, 'BULKHEAD_SCENE_JSON': json.dumps(at)})

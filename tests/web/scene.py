@@ -82,7 +82,7 @@ def everything(n):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        n = lab.Node(text=POLICY)
+        n = lab.Node(lab.LARGE, POLICY)
         try:
             print(json.dumps(everything(n)), flush=True)
             sys.stdin.read()

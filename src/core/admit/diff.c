@@ -75,12 +75,26 @@ static uint64_t amount_budget(const struct bh_admit *a, uint32_t t)
     return x->priority.has_budget ? x->priority.budget_ms : BH_AMOUNT_ANY;
 }
 
+/* None at all is the most. */
+static uint64_t amount_network(const struct bh_admit *a, uint32_t t)
+{
+    const uint64_t v = bh_tenant_bandwidth(&a->policy->tenants.at[t]).network;
+    return v ? v : BH_AMOUNT_ANY;
+}
+
+static uint64_t amount_disk(const struct bh_admit *a, uint32_t t)
+{
+    const uint64_t v = bh_tenant_bandwidth(&a->policy->tenants.at[t]).disk;
+    return v ? v : BH_AMOUNT_ANY;
+}
+
 static const struct {
     const char *field;
     uint64_t (*get)(const struct bh_admit *, uint32_t tenant);
 } amounts[] = {
-    {"gpus", amount_gpus},     {"max", amount_max},       {"memory", amount_memory},
-    {"weight", amount_weight}, {"budget", amount_budget},
+    {"gpus", amount_gpus},           {"max", amount_max},       {"memory", amount_memory},
+    {"weight", amount_weight},       {"budget", amount_budget}, {"bandwidth.network", amount_network},
+    {"bandwidth.disk", amount_disk},
 };
 
 /* ---- words of a tenant and of a pool ---- */

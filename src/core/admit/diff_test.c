@@ -74,6 +74,17 @@ TEST(quotas_are_raised_and_lowered)
     end();
 }
 
+TEST(a_speed_that_is_limited_is_less_than_one_that_is_not)
+{
+    begin();
+    h.policy.tenants.at[0].bandwidth.disk = BH_GIB;
+    CHECK(compare(NULL, 0));
+    const struct bh_admit_change *x = find(BH_CHANGED_QUOTA_LOWERED, "research", NULL, "bandwidth.disk");
+    CHECK(x && x->from == BH_AMOUNT_ANY && x->to == BH_GIB && x->worse);
+    CHECK_EQ(changes.n, 1);
+    end();
+}
+
 TEST(tenants_and_pools_come_and_go)
 {
     begin();

@@ -140,6 +140,16 @@ const struct bh_class *bh_policy_class(const struct bh_policy *p, const char *na
     return NULL;
 }
 
+struct bh_bandwidth bh_tenant_bandwidth(const struct bh_tenant *t)
+{
+    struct bh_bandwidth b = t->bandwidth;
+    if (t->class_ && !b.network)
+        b.network = t->class_->bandwidth.network;
+    if (t->class_ && !b.disk)
+        b.disk = t->class_->bandwidth.disk;
+    return b;
+}
+
 bool bh_tenant_is_serving(const struct bh_tenant *t)
 {
     return bh_str_eq(t->class_name, "serving") ||

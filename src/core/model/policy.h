@@ -66,6 +66,12 @@ struct bh_quota {
     BH_VEC(struct bh_stated) stated;
 };
 
+/* Bytes a second for each whole GPU of a lease, each way; 0: not limited. */
+struct bh_bandwidth {
+    struct bh_pos pos;
+    uint64_t network, disk;
+};
+
 struct bh_tenant {
     struct bh_pos pos;
     const char *name;
@@ -110,6 +116,7 @@ struct bh_tenant {
         struct bh_pos pos;
         uint64_t sleep_after_ms; /* that it agreed to be idle before it sleeps; 0: it did not */
     } idle;
+    struct bh_bandwidth bandwidth;
     struct bh_pos parent_pos, class_pos; /* class_pos.line 0: the class is a default */
 
     const struct bh_class *class_; /* filled by bh_policy_link; NULL: none, or one nobody declared */
@@ -223,6 +230,7 @@ struct bh_class {
     uint32_t tiers;      /* bit: enum bh_tier; 0: any */
     uint32_t quotas;     /* bit: enum bh_quota_model; 0: any */
     uint32_t slos;       /* bit: enum bh_slo_kind; 0: any */
+    struct bh_bandwidth bandwidth;
     bool built_in;
 };
 
@@ -302,6 +310,8 @@ bool bh_pool_is_shared(const struct bh_pool *p);
 /* Different domain, at least one of them not internal. */
 bool bh_tenants_distrust(const struct bh_tenant *a, const struct bh_tenant *b);
 const struct bh_class *bh_policy_class(const struct bh_policy *p, const char *name); /* or NULL */
+/* Its own, else its class's: each of the two by itself. */
+struct bh_bandwidth bh_tenant_bandwidth(const struct bh_tenant *t);
 bool bh_tenant_is_serving(const struct bh_tenant *t); /* class serving, or a class whose SLO is hard */
 
 /*

@@ -137,6 +137,15 @@ TEST(the_four_classes_are_built_in_and_can_be_overridden)
     bh_vec_fini(&problems);
 }
 
+TEST(a_tenants_own_bandwidth_comes_before_its_classs)
+{
+    const struct bh_class bulk = {.bandwidth = {.network = 3, .disk = 1}};
+    struct bh_tenant t = {.bandwidth = {.disk = 2}};
+    CHECK(bh_tenant_bandwidth(&t).network == 0 && bh_tenant_bandwidth(&t).disk == 2);
+    t.class_ = &bulk;
+    CHECK(bh_tenant_bandwidth(&t).network == 3 && bh_tenant_bandwidth(&t).disk == 2);
+}
+
 TEST(serving_is_the_class_or_a_hard_promise)
 {
     struct bh_class gold = {.name = "gold", .slos = 1u << BH_SLO_HARD};

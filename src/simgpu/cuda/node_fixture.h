@@ -3,6 +3,7 @@
 #ifndef BH_SIMGPU_CUDA_NODE_FIXTURE_H
 #define BH_SIMGPU_CUDA_NODE_FIXTURE_H
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "simgpu/drv.h"
 #include "simgpu/rm/rm.h"
@@ -17,39 +18,21 @@ static char fixture_home[64];
 static struct bh_sim_place fixture_place;
 static pid_t fixture_owner;
 
-static void fixture_path(char ret[200], const char *name)
-{
-    (void)snprintf(ret, 200, "%s/%s", fixture_home, name);
-}
-
 static void fixture_end(void)
 {
-    char path[200];
-    if (getpid() != fixture_owner)
-        return;
-    (void)!bh_sim_stop(&fixture_place, NULL);
-    fixture_path(path, "libnvidia-ml.so.1");
-    (void)unlink(path);
-    fixture_path(path, "libcuda.so.1");
-    (void)unlink(path);
-    (void)rmdir(fixture_home);
+    if (getpid() == fixture_owner)
+        (void)!bh_sim_stop(&fixture_place, NULL);
 }
 
 /* The libraries only have to be there: the test is linked with what is in one of them. */
 static void fixture_begin(const char *scene)
 {
-    static const char *const names[] = {"libnvidia-ml.so.1", "libcuda.so.1"};
     static struct bh_sim_node node;
-    const char *tmp = getenv("TMPDIR");
     struct bh_err err = {0};
-    char path[200];
-    (void)snprintf(fixture_home, sizeof(fixture_home), "%.40s/bh-cuda-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(fixture_home))
+    if (!bh_scratch_make(fixture_home, sizeof(fixture_home), "cuda") ||
+        !bh_scratch_put(fixture_home, "libnvidia-ml.so.1", "") ||
+        !bh_scratch_put(fixture_home, "libcuda.so.1", ""))
         abort();
-    for (size_t i = 0; i < 2; i++) {
-        fixture_path(path, names[i]);
-        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    }
     (void)setenv("BULKHEAD_SIM_HOME", fixture_home, 1);
     (void)setenv("BULKHEAD_SIM_LIB", fixture_home, 1);
     if (bh_sim_node_make(&node, scene, 1, &err) < 0 || bh_sim_start("n", &node, &fixture_place, &err) < 0) {
@@ -58,7 +41,7 @@ static void fixture_begin(const char *scene)
     }
     (void)setenv("BULKHEAD_SIM", fixture_place.folder, 1);
     fixture_owner = getpid();
-    (void)atexit(fixture_end);
+    (void)atexit(fixture_end); /* before its folder goes */
 }
 
 static inline struct bh_sim_held fixture_held(void)

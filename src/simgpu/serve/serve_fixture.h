@@ -3,6 +3,7 @@
 #ifndef BH_SIMGPU_SERVE_SERVE_FIXTURE_H
 #define BH_SIMGPU_SERVE_SERVE_FIXTURE_H
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "gpu/abi/rm.h"
 #include "simgpu/drv.h"
@@ -57,10 +58,8 @@ static inline void sim_begin_again(size_t max_fds)
 
 static inline void sim_begin_with(size_t max_fds)
 {
-    const char *tmp = getenv("TMPDIR");
     char proc[100];
-    (void)snprintf(sim_folder, sizeof(sim_folder), "%.40s/bh-sim-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(sim_folder) || chmod(sim_folder, 0755) < 0)
+    if (!bh_scratch_make(sim_folder, sizeof(sim_folder), "sim") || chmod(sim_folder, 0755) < 0)
         abort();
     (void)snprintf(proc, sizeof(proc), "%s/sysroot", sim_folder);
     (void)mkdir(proc, 0755);

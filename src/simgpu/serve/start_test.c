@@ -2,6 +2,7 @@
 /* start_test.c - a node as a process: started, stopped, killed, started twice at once. */
 #include "simgpu/serve/start.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "simgpu/drv.h"
 
@@ -17,18 +18,10 @@ static struct bh_sim_node node;
 
 static void begin(void)
 {
-    static const char *const names[] = {"libnvidia-ml.so.1", "libcuda.so.1"};
-    const char *tmp = getenv("TMPDIR");
-    char path[200];
-    (void)snprintf(home, sizeof(home), "%.40s/bh-start-XXXXXX", tmp ? tmp : P_tmpdir);
-    if (!mkdtemp(home) || bh_sim_node_make(&node, "h100x8", 1, NULL) < 0)
+    if (!bh_scratch_make(home, sizeof(home), "start") || bh_sim_node_make(&node, "h100x8", 1, NULL) < 0 ||
+        !bh_scratch_put(home, "LIBS/libnvidia-ml.so.1", "") || !bh_scratch_put(home, "LIBS/libcuda.so.1", ""))
         abort();
     (void)snprintf(libs, sizeof(libs), "%s/LIBS", home);
-    (void)mkdir(libs, 0755);
-    for (size_t i = 0; i < 2; i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", libs, names[i]);
-        close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-    }
     (void)setenv("BULKHEAD_SIM_HOME", home, 1);
     (void)setenv("BULKHEAD_SIM_LIB", libs, 1);
     (void)unsetenv("BULKHEAD_SIM");
@@ -37,13 +30,7 @@ static void begin(void)
 /* false: a node was left. */
 static bool end(void)
 {
-    char path[200];
-    (void)snprintf(path, sizeof(path), "%s/libnvidia-ml.so.1", libs);
-    (void)unlink(path);
-    (void)snprintf(path, sizeof(path), "%s/libcuda.so.1", libs);
-    (void)unlink(path);
-    (void)rmdir(libs);
-    return rmdir(home) == 0;
+    return bh_scratch_remove(libs) && rmdir(home) == 0;
 }
 
 static bool hello(const struct bh_sim_place *p)
