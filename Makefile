@@ -2,7 +2,7 @@
 # The doors to the project. The build itself is meson's; see CONTRIBUTING.md.
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test bench lint format docs fuzz install clean release asan tsan
+.PHONY: help run test guest bench lint format docs fuzz install clean release asan tsan
 
 FUZZ_SECONDS ?= 60
 PREFIX ?= /usr/local
@@ -25,6 +25,11 @@ test: ## build with and without sanitizers, and run every test
 	@tools/setup test
 	@$(MAKE) --no-print-directory asan release tsan
 	@tools/run-tests $(ASAN) $(RELEASE):check,cli,rules,slurm,unit $(TSAN):threads
+
+guest: ## run the tests of leases on cgroups of version 2, in an emulated machine
+	@tools/setup guest
+	@$(MAKE) --no-print-directory release
+	@meson test -C $(RELEASE) --suite guest --verbose --no-rebuild
 
 bench: ## measure the checker and print the numbers
 	@tools/setup bench

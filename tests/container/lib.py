@@ -70,6 +70,11 @@ def runc(*args, **kw):
                           timeout=120, env=environment(), **kw)
 
 
+def unified():
+    """Cgroups of version 2 and none of version 1."""
+    return os.path.exists('/sys/fs/cgroup/cgroup.controllers')
+
+
 able = []
 
 
@@ -143,8 +148,10 @@ class Lease:
         made('remove', self.folder)
         assert not os.path.exists(self.folder), 'the bundle must go'
 
-    def cgroup(self, controller):
-        return pathlib.Path(f'/sys/fs/cgroup/{controller}/bulkhead/{self.name}')
+    def limits(self, **files):
+        """What files of its cgroup say, each by its controller."""
+        top = pathlib.Path('/sys/fs/cgroup')
+        return [(top / ('' if unified() else k) / 'bulkhead' / self.name / f).read_text().strip() for k, f in files.items()]
 
 
 @contextlib.contextmanager
@@ -236,4 +243,4 @@ def fake_node(name, minor):
 
 __all__ = ['FIRST', 'HERE', 'OCI', 'PRIVATE', 'Result', 'Skip', 'TENANT', 'both', 'capability', 'environment', 'fake_node', 'gate',
            'lease', 'made', 'maker', 'need', 'need_runc', 'no_limit', 'no_namespace', 'no_user_namespace', 'opened', 'own_machine',
-           'probe', 're', 'runc', 'same', 'shown', 'time', 'until', 'wall']
+           'probe', 're', 'runc', 'same', 'shown', 'time', 'unified', 'until', 'wall']

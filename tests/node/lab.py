@@ -28,6 +28,7 @@ DAEMON, CHECK, AUDIT = (os.path.abspath(a) for a in sys.argv[3:6])
 NOBODY = 65534
 GROUPS = pathlib.Path('/sys/fs/cgroup')
 PRIVATE = 'BULKHEAD_TEST_PRIVATE'  # set once we have a network and mounts of our own
+PATIENCE = int(os.environ.get('BULKHEAD_TEST_PATIENCE', '1'))  # times as long is waited for everything, as on an emulated machine
 # A card is written and read from end to end after each lease: one of 80 GB takes more than three times as long as one of 24 GB. A test that
 # does not care which cards there are has small ones; the large ones have NVLink.
 SMALL, LARGE = 'A30-24GBx8', 'h100x8'
@@ -402,11 +403,11 @@ def cmdline(pid):
 
 
 def until(what, seconds=60, told=lambda: ''):
-    end, pause = time.monotonic() + seconds, 0.02
+    end, pause = time.monotonic() + seconds * PATIENCE, 0.02 * PATIENCE
     while not what():
         assert time.monotonic() < end, f'waited in vain: {told()}'
         time.sleep(pause)
-        pause = min(pause * 1.2, 0.15)  # to ask costs the daemon as much as what is waited for
+        pause = min(pause * 1.2, 0.15 * PATIENCE)  # to ask costs the daemon as much as what is waited for
 
 
 @contextlib.contextmanager
