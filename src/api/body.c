@@ -207,7 +207,8 @@ static int read_texts(struct reading *g, const struct bh_api_field *f, void *bas
             return syntax(g, f);
         if (strlen(g->scratch) > f->max || !is_utf8(g->scratch))
             return wrong(f, "a text that is none of them", g->p);
-        if (list.n + 1 >= cap) { /* in the arena: what is left behind goes with it; a NULL stands at the end */
+        if (list.n + 1 >=
+            cap) { /* in the arena: what is left behind goes with it; a NULL stands at the end */
             const char **more = bh_arena_alloc(g->arena, (cap = cap ? cap * 2 : 8) * sizeof(*more));
             if (list.n)
                 memcpy(more, list.at, list.n * sizeof(*more));

@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
-#include "launch/adopt.h"
 #include "cli/cap.h"
 #include "cli/cli.h"
-#include "launch/warden.h"
 #include "host/profile.h"
+#include "launch/adopt.h"
+#include "launch/warden.h"
 #include "wire/lease.h"
 
 #include <limits.h>

@@ -4,8 +4,8 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "launch/governor.h"
 #include "cli/share.h"
+#include "launch/governor.h"
 
 #include <inttypes.h>
 #include <pwd.h>

@@ -25,10 +25,10 @@ TEST(the_screen)
     must_read(
         "{\"node\": \"gpu-01\", \"version\": \"0.1.0\", \"driver\": \"580.1\", \"simulated\": true, \"now_ms\": "
         "10000000, \"started_ms\": 2800000, \"policy_version\": 3, \"health\": \"warn\", \"gpus\": 1, \"tenants\": "
-        "[" USE(
-            "red") "], \"others\": " OTHERS ", \"you\": {\"principal\": \"user:ada\", \"roles\": [{\"role\": "
-                   "\"viewer\", \"tenant\": null}, {\"role\": \"viewer\", \"tenant\": null}, "
-                   "{\"role\": \"tenant-admin\", \"tenant\": \"red\"}]}}",
+        "[" USE("red") "], \"others\": " OTHERS
+                       ", \"you\": {\"principal\": \"user:ada\", \"roles\": [{\"role\": "
+                       "\"viewer\", \"tenant\": null}, {\"role\": \"viewer\", \"tenant\": null}, "
+                       "{\"role\": \"tenant-admin\", \"tenant\": \"red\"}]}}",
         &bh_a_status_shape, &status);
     must_read("{\"gpus\": [" FIX_GPU "], \"others\": 3}", &bh_a_gpus_shape, &gpus);
     must_read("{\"leases\": [" FIX_LEASE("L1", "J1", "active", FIX_LIVE) "]}", &bh_a_leases_shape, &leases);

@@ -41,8 +41,8 @@ typedef BH_VEC(struct bh_store_lease) bh_store_leases;
 struct bh_store_grant {
     uint64_t id, lease;
     struct bh_slice_name slice; /* to grant a share: key "", the store names it */
-    uint32_t milli, mib;        /* of a whole card 1000, of an instance what it is of its card; and its memory */
-    uint64_t proved;            /* the clean verdict by which the slice became free again; 0: not yet */
+    uint32_t milli, mib; /* of a whole card 1000, of an instance what it is of its card; and its memory */
+    uint64_t proved;     /* the clean verdict by which the slice became free again; 0: not yet */
 };
 typedef BH_VEC(struct bh_store_grant) bh_store_grants;
 

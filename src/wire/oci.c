@@ -8,9 +8,9 @@
  */
 #include "wire/oci.h"
 
+#include "base/json_read.h"
 #include "base/mem.h"
 #include "base/str.h"
-#include "base/json_read.h"
 
 #include <stdio.h>
 #include <string.h>
