@@ -106,6 +106,8 @@ def held(n, lease):
     for key, file in (('cpus', 'cpuset.cpus'), ('mems', 'cpuset.mems')):
         if key in asked.get('cpu', {}):
             same(says(n, lease, file), asked['cpu'][key])
+    if 'quota' in asked.get('cpu', {}):
+        same(says(n, lease, 'cpu.max'), f'{asked["cpu"]["quota"]} {asked["cpu"]["period"]}')
     same(opens(n, lease, '/dev/null', '/dev/tty41', '/dev/vda'), ['opens', *['Operation not permitted'] * 2])
 
 
