@@ -200,6 +200,7 @@ int main(int argc, char **argv)
                    : bh_str_eq(verb, "net")    ? net(&q, where, argc - 3, argv + 3, &err)
                                                : bh_fail(&err, BH_USAGE, "maker: no verb %.60s", verb);
     bh_gear_fini(&q.gear);
+    bh_vec_fini(&q.bundle.limits.disks);
     if (rc < 0)
         (void)fprintf(stderr, "%s: %s\n", bh_code_str(rc), err.msg);
     return rc < 0 ? bh_code_exit(rc) : 0;
