@@ -6,6 +6,7 @@
 #include "base/test.h"
 #include "wire/fds.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -111,6 +112,36 @@ TEST(nobody_listens)
     CHECK_EQ(bind(s, (const struct sockaddr *)&at, sizeof(at)), 0);
     close(s);
     CHECK_EQ(bh_governor_connect(&fd, &err), BH_NOT_FOUND);
+    end();
+}
+
+/* Whoever was at the door of one that ends finds that there is none. */
+TEST(one_that_ends_while_somebody_waits_at_its_door)
+{
+    struct bh_governor_all all = {0};
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int ready[2];
+    begin();
+    memcpy(at.sun_path, path, strlen(path));
+    CHECK_EQ(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        const int s = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        if (bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 4) < 0)
+            _exit(1);
+        (void)!write(ready[1], "x", 1);
+        struct pollfd knock = {.fd = s, .events = POLLIN};
+        (void)poll(&knock, 1, 10000);
+        _exit(0);
+    }
+    char c;
+    CHECK_EQ(read(ready[0], &c, 1), 1);
+    CHECK_EQ(bh_governor_list(&all, BH_GOVERNOR_MS, &err), BH_NOT_FOUND);
+    CHECK_EQ(all.rows.n, 0);
+    close(ready[0]);
+    close(ready[1]);
+    bh_governor_all_fini(&all);
+    over(pid);
     end();
 }
 
