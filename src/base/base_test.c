@@ -8,6 +8,10 @@
 #include "base/mem.h"
 #include "base/test.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 /* ---- err ---- */
 
 TEST(codes_have_text_status_and_exit)
@@ -325,6 +329,22 @@ TEST(fill_is_reproducible_and_mixed)
         seen[a[i]]++;
     for (int i = 0; i < 256; i++)
         CHECK(seen[i] > 0 && seen[i] < 64);
+}
+
+/* What a list without its end mark would be read on into: seen by the sanitizer, piece by piece. */
+TEST(pieces_of_an_arena_do_not_touch_under_the_sanitizer)
+{
+    struct bh_arena a = {0};
+    const char *const *list = bh_arena_alloc(&a, 2 * sizeof(*list));
+    const char *text = bh_arena_str(&a, "abc");
+    (void)bh_arena_str(&a, "next");
+    CHECK(text[3] == '\0' && !list[1]);
+#ifdef __SANITIZE_ADDRESS__
+    CHECK(__asan_address_is_poisoned(list + 2));
+    CHECK(__asan_address_is_poisoned(text + 4));
+    CHECK(!__asan_address_is_poisoned(text + 3));
+#endif
+    bh_arena_fini(&a);
 }
 
 TEST_MAIN
