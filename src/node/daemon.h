@@ -129,6 +129,7 @@ struct bh_made_server {
     uint32_t uid, gid;
     bool up, stopping;
     bool unsure;             /* whether it runs was not to be known at the start */
+    bool gone;               /* and that is not written yet */
     sd_event_source *source; /* its keeper's end */
 };
 

@@ -411,8 +411,9 @@ def until(what, seconds=60, told=lambda: ''):
 
 
 @contextlib.contextmanager
-def node(scene=SMALL, text=None, serve=True):
-    n = Node(scene, text)
+def node(scene=SMALL, text=None, serve=True, of=None):
+    """of: one that was made already."""
+    n = of or Node(scene, text)
     try:
         if serve:
             n.start()

@@ -8,6 +8,7 @@ Usage: mech.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FA
 """
 import contextlib
 import datetime
+import errno
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ import sys
 import lab
 from lab import NOBODY, PRIVATE, Skip, has, node, own_machine, same, until
 
-TENANT = os.path.abspath(sys.argv[7])
+FAULTS, TENANT = (os.path.abspath(a) for a in sys.argv[6:8])
 GIB = 1 << 30
 MIB = 1 << 20
 
@@ -394,11 +395,11 @@ time.sleep(600)
 
 
 @contextlib.contextmanager
-def mps_node():
-    with node(text=MPS, serve=False) as n:
+def mps_node(of=None):
+    with node(text=MPS, serve=False, of=of) as n:
         program = shutil.copy(pathlib.Path(__file__).with_name('mps_control.py'), f'{n.here}/mps-control')
         os.chmod(program, 0o755)
-        n.more = {'BULKHEAD_MPS_CONTROL': program}
+        n.more['BULKHEAD_MPS_CONTROL'] = program
         yield n.start()
 
 
@@ -493,6 +494,20 @@ def test_mps_a_server_that_dies_takes_its_work_along():
         assert fresh != pipes
         for j in (again, blues):
             n.post(f'/v1/jobs/{j}/cancel')
+        over(n)
+
+
+def test_mps_a_server_that_goes_while_the_disk_is_full():
+    """That it is gone is written when there is room again."""
+    with mps_node(lab.FrailNode(FAULTS, text=MPS)) as n:
+        job, _, _ = client(n)
+        [pid] = servers(n)
+        n.set_faults(permille=1000, error=errno.ENOSPC)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: 'MPS server M1: ' in n.log(), 60, n.log)
+        same(len(n.rows("SELECT key FROM notes WHERE key LIKE 'mps/%'")), 1)
+        n.set_faults()
+        same(n.wait(job)['end'], 'failed')
         over(n)
 
 

@@ -76,7 +76,7 @@ int bh_mech_find(struct bh_daemon *d, struct bh_err *err)
 static struct bh_made_server *by_number(const struct bh_daemon *d, uint64_t number)
 {
     for (size_t i = 0; i < d->servers.n; i++)
-        if (d->servers.at[i]->number == number)
+        if (d->servers.at[i]->number == number && !d->servers.at[i]->gone)
             return d->servers.at[i];
     return NULL;
 }
@@ -95,7 +95,7 @@ static struct bh_made_server *find(const struct bh_daemon *d, const struct bh_st
 {
     for (size_t i = 0; i < d->servers.n; i++) {
         struct bh_made_server *s = d->servers.at[i];
-        if (!s->stopping && s->uid == row->uid && bh_str_eq(s->domain, row->domain) &&
+        if (!s->stopping && !s->gone && s->uid == row->uid && bh_str_eq(s->domain, row->domain) &&
             bh_str_eq(s->pool, row->pool) && bh_str_eq(s->gpus, gpus))
             return s;
     }
@@ -325,6 +325,30 @@ static int write_gone(struct bh_daemon *d, const struct bh_made_server *s, struc
     return bh_life_end(d, rc, err);
 }
 
+static void drop(struct bh_daemon *d, struct bh_made_server *s)
+{
+    for (size_t i = 0; i < d->servers.n; i++)
+        if (d->servers.at[i] == s) {
+            d->servers.at[i] = d->servers.at[--d->servers.n];
+            break;
+        }
+    free(s);
+}
+
+/* Nothing of it is left but its note. Where that cannot be written it stays, and the next tick tries again. */
+static void bury(struct bh_daemon *d, struct bh_made_server *s)
+{
+    struct bh_arena arena = {0};
+    struct bh_err err;
+    const int rc = write_gone(d, s, &arena, &err);
+    if (rc < 0 && !s->gone)
+        bh_daemon_say(d, "MPS server M%llu: %s", (unsigned long long)s->number, err.msg);
+    s->gone = true;
+    if (rc == BH_OK)
+        drop(d, s);
+    bh_arena_fini(&arena);
+}
+
 static void forget(struct bh_daemon *d, struct bh_made_server *s)
 {
     struct bh_arena arena = {0};
@@ -340,18 +364,15 @@ static void forget(struct bh_daemon *d, struct bh_made_server *s)
     bh_mps_remove(m.logs);
     if (s->stopping) /* of one that died, its words are kept */
         bh_mps_remove(at.folder);
-    if (rc == BH_OK)
-        rc = write_gone(d, s, &arena, &err);
-    if (rc < 0) /* the next start takes it up again */
-        bh_daemon_say(d, "MPS server M%llu: %s", (unsigned long long)s->number, err.msg);
-    for (size_t i = 0; i < d->servers.n; i++)
-        if (d->servers.at[i] == s) {
-            d->servers.at[i] = d->servers.at[--d->servers.n];
-            break;
-        }
-    s->source = sd_event_source_disable_unref(s->source);
-    free(s);
     bh_arena_fini(&arena);
+    s->source = sd_event_source_disable_unref(s->source);
+    if (rc == BH_OK) {
+        bury(d, s);
+        return;
+    }
+    /* the next start takes it up again */
+    bh_daemon_say(d, "MPS server M%llu: %s", (unsigned long long)s->number, err.msg);
+    drop(d, s);
 }
 
 static int on_end(sd_event_source *source, int fd, uint32_t events, void *arg)
@@ -460,6 +481,10 @@ void bh_mech_tick(struct bh_daemon *d)
             .version = BH_KEEPER_VERSION, .op = BH_KEEPER_STOP, .grace_ms = UINT32_MAX};
         struct bh_keeper_status status;
         struct bh_err err;
+        if (s->gone) {
+            bury(d, s);
+            continue;
+        }
         if (s->unsure) {
             find_again(d, s);
             continue;
