@@ -311,6 +311,12 @@ static void start_keeper(struct bh_daemon *d, struct bh_life *run)
 
 static void set_up(struct bh_daemon *d, struct bh_life *run);
 
+void bh_life_take_result(struct bh_life *run, struct bh_worker_result *ret)
+{
+    run->source = sd_event_source_disable_unref(run->source);
+    bh_worker_finish(&run->worker, ret);
+}
+
 static int on_made(sd_event_source *source, int fd, uint32_t events, void *arg)
 {
     struct bh_life *run = arg;
@@ -320,8 +326,7 @@ static int on_made(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
-    run->source = sd_event_source_disable_unref(run->source);
-    bh_worker_finish(&run->worker, &result);
+    bh_life_take_result(run, &result);
     const int rc = bh_mech_made(d, run, &result, &err);
     if (run->state != BH_LEASE_PREPARING)
         bh_life_go_on(d, run); /* it was told to go meanwhile */

@@ -58,4 +58,7 @@ void bh_life_disallow(struct bh_daemon *d, struct bh_life *run, const char *why)
 /* Now and then: what could not be done is tried again, what is past its time ends. */
 void bh_life_tick(struct bh_daemon *d);
 
+/* Its worker is done: what it found, and nobody waits for it any more. */
+void bh_life_take_result(struct bh_life *run, struct bh_worker_result *ret);
+
 #endif

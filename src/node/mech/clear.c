@@ -155,12 +155,6 @@ static bool work(struct bh_daemon *d, struct bh_life *run, bh_work *what, const 
     return rc == BH_OK;
 }
 
-static void take_result(struct bh_life *run, struct bh_worker_result *ret)
-{
-    run->source = sd_event_source_disable_unref(run->source);
-    bh_worker_finish(&run->worker, ret);
-}
-
 static void over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why);
 static int write_over(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause, const char *why,
                       const struct bh_keeper_look *end, uint64_t *ret_next, struct bh_err *err);
@@ -241,7 +235,7 @@ static int on_empty(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
-    take_result(run, &result);
+    bh_life_take_result(run, &result);
     if (result.code == BH_OK) {
         struct bh_arena arena = {0};
         const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
@@ -355,7 +349,7 @@ static int on_scrubbed(sd_event_source *source, int fd, uint32_t events, void *a
     (void)source;
     (void)fd;
     (void)events;
-    take_result(run, &result);
+    bh_life_take_result(run, &result);
     int rc = bh_scrub_record(d, run, &result, &err);
     if (rc < 0)
         bh_decide_later(d, &err);
