@@ -117,6 +117,26 @@ const char *bh_share_mode(uint32_t mode)
     return mode < BH_COUNT_OF(words) ? words[mode] : "?";
 }
 
+static void write_uses(struct bh_json *j, const struct bh_govern_row *r)
+{
+    const struct {
+        const char *key;
+        uint32_t permille;
+    } uses[] = {{"multiprocessorsPermille", r->sm_permille},
+                {"memoryBandwidthPermille", r->dram_permille},
+                {"pciePermille", r->pcie_permille},
+                {"powerPermille", r->power_permille},
+                {"clocksLoweredPermille", r->lowered_permille}};
+    bh_json_key(j, "uses");
+    bh_json_open(j, '{');
+    for (size_t i = 0; i < BH_COUNT_OF(uses); i++)
+        if (uses[i].permille == UINT32_MAX)
+            bh_json_key_str(j, uses[i].key, NULL);
+        else
+            bh_json_key_u64(j, uses[i].key, uses[i].permille);
+    bh_json_close(j, '}');
+}
+
 void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
 {
     const bool placed = r->gpu != UINT32_MAX;
@@ -150,4 +170,5 @@ void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
     bh_json_key_u64(j, "tampered", r->tampered);
     bh_json_key_u64(j, "pauses", r->pauses);
     bh_json_key_u64(j, "busyNanos", r->busy_ns);
+    write_uses(j, r);
 }

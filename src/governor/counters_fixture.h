@@ -6,7 +6,7 @@
 #include "governor/gauge.h"
 
 struct counters {
-    uint32_t dram, rx, tx, missing;
+    uint32_t dram, rx, tx, missing, mw;
     uint64_t clocks, link_kbps;
     bool refuses; /* to be opened */
     uint32_t opened, looks, closed;
@@ -28,9 +28,11 @@ static void counters_look(void *card, struct bh_noise_look *ret)
     *ret = (struct bh_noise_look){.sample = {.dram_permille = c->dram,
                                              .pcie_rx_kbps = c->rx,
                                              .pcie_tx_kbps = c->tx,
+                                             .power_mw = c->mw,
                                              .clock_reasons = c->clocks,
                                              .missing = c->missing},
-                                  .link_kbps = c->link_kbps};
+                                  .link_kbps = c->link_kbps,
+                                  .limit_mw = 700000};
 }
 
 static void counters_close(void *card)

@@ -22,6 +22,8 @@ struct gauged {
     uint64_t asked_ns; /* since when it is being looked at; 0: it is not */
     uint64_t text_ns;
     struct bh_buf text;
+    uint32_t n_uses;
+    struct bh_noise_uses uses[BH_TALLY_LEASES];
     /* the thread's own */
     struct bh_tally taken;
     struct bh_noise *noise;
@@ -55,7 +57,8 @@ static int driver_open(void *arg, uint32_t gpu, void **ret, struct bh_err *err)
 static void driver_look(void *card, struct bh_noise_look *ret)
 {
     const char *why = NULL;
-    *ret = (struct bh_noise_look){.link_kbps = bh_pressure_link_kbps(card)};
+    *ret = (struct bh_noise_look){.link_kbps = bh_pressure_link_kbps(card),
+                                  .limit_mw = bh_pressure_limit_mw(card)};
     bh_pressure_take(card, &ret->sample);
     for (unsigned i = 0; !why && i < BH_PRESSURE_N_; i++)
         why = bh_pressure_why(card, (enum bh_pressure_what)i);
@@ -88,8 +91,15 @@ static void take_look(struct bh_gauge *g, struct gauged *c, uint32_t gpu)
         g->source.look(c->card, &c->look);
 }
 
-/* Outside the lock. ret: the lines, where it was time for them. */
-static bool work(struct bh_gauge *g, struct gauged *c, uint32_t gpu, struct bh_buf *ret)
+/* What was judged, where it was time for that. */
+struct judgement {
+    struct bh_buf text;
+    uint32_t n_uses;
+    struct bh_noise_uses uses[BH_TALLY_LEASES];
+};
+
+/* Outside the lock. */
+static bool work(struct bh_gauge *g, struct gauged *c, uint32_t gpu, struct judgement *ret)
 {
     if (!c->noise)
         c->noise = bh_noise_new();
@@ -98,26 +108,29 @@ static bool work(struct bh_gauge *g, struct gauged *c, uint32_t gpu, struct bh_b
     if (c->judged_ns && c->taken.at_ns - c->judged_ns < JUDGE_NS)
         return false;
     c->judged_ns = c->taken.at_ns;
-    bh_buf_init(ret, TEXT_MAX);
-    bh_noise_report(c->noise, ret);
+    bh_buf_init(&ret->text, TEXT_MAX);
+    ret->n_uses = bh_noise_judge(c->noise, ret->uses);
+    bh_noise_report(c->noise, &ret->text);
     return true;
 }
 
 /* With the lock, which is given up meanwhile. */
 static void serve(struct bh_gauge *g, struct gauged *c, uint32_t gpu)
 {
-    struct bh_buf text;
+    struct judgement said;
     c->taken = c->posted;
     c->is_posted = false;
     c->asked_ns = c->taken.at_ns;
     (void)pthread_mutex_unlock(&g->lock);
-    const bool judged = work(g, c, gpu, &text);
+    const bool judged = work(g, c, gpu, &said);
     (void)pthread_mutex_lock(&g->lock);
     c->asked_ns = 0;
     if (!judged)
         return;
     bh_buf_fini(&c->text);
-    c->text = text;
+    c->text = said.text;
+    c->n_uses = said.n_uses;
+    memcpy(c->uses, said.uses, said.n_uses * sizeof(said.uses[0]));
     c->text_ns = c->taken.at_ns;
 }
 
@@ -234,6 +247,19 @@ void bh_gauge_post(struct bh_gauge *g, uint32_t gpu, const struct bh_tally *t)
     else if (!g->has_thread)
         begin_thread(g); /* tried again with the next one */
     (void)pthread_cond_signal(&g->wake);
+    (void)pthread_mutex_unlock(&g->lock);
+}
+
+void bh_gauge_uses(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, uint64_t lease,
+                   uint32_t ret[BH_CULPRIT_RESOURCES])
+{
+    for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+        ret[r] = BH_CULPRIT_UNKNOWN;
+    (void)pthread_mutex_lock(&g->lock);
+    const struct gauged *c = g->at[gpu];
+    for (uint32_t i = 0; c && now_ns - c->text_ns <= OLD_NS && i < c->n_uses; i++)
+        if (c->uses[i].lease == lease)
+            memcpy(ret, c->uses[i].permille, sizeof(c->uses[i].permille));
     (void)pthread_mutex_unlock(&g->lock);
 }
 

@@ -28,6 +28,10 @@ struct bh_gauge *bh_gauge_new(const struct bh_gauge_source *source);
 bool bh_gauge_free(struct bh_gauge *g);
 /* An interval of that card is over. Where the last one is still being looked at, this one is in its place. */
 void bh_gauge_post(struct bh_gauge *g, uint32_t gpu, const struct bh_tally *t);
+/* What that lease uses while it holds the card, as it was judged last: permille by enum bh_culprit_resource, else
+ * BH_CULPRIT_UNKNOWN. */
+void bh_gauge_uses(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, uint64_t lease,
+                   uint32_t ret[BH_CULPRIT_RESOURCES]);
 /* What was judged last, line by line; nothing where that is long ago. */
 void bh_gauge_report(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, struct bh_buf *out);
 

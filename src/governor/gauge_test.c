@@ -26,7 +26,7 @@ static int open_card(void *arg, uint32_t gpu, void **ret, struct bh_err *err)
 static void look_at_card(void *self, struct bh_noise_look *ret)
 {
     (void)self;
-    *ret = (struct bh_noise_look){.link_kbps = 1000};
+    *ret = (struct bh_noise_look){.link_kbps = 1000, .limit_mw = 1000, .sample.dram_permille = 500};
     atomic_fetch_add(&card.in, 1);
     while (atomic_load(&card.held))
         (void)usleep(1000);
@@ -49,7 +49,8 @@ static struct bh_tally interval(uint64_t at_ns)
                                          .gpu_permille = 500,
                                          .held_permille = 500,
                                          .target_permille = 500,
-                                         .running = true};
+                                         .active = true,
+                                         .there_permille = 1000};
     return t;
 }
 
@@ -120,7 +121,12 @@ TEST(it_looks_and_judges_beside_the_loop)
     /* enough that some are not among those that a repeated post made stale */
     for (int i = 0; i < 100 && atomic_load(&card.looks) < 60; i++)
         CHECK(post_many(g, &card.looks, 1, &now));
-    CHECK(await_report(g, now, "lease 1: whether it is slowed cannot be told"));
+    CHECK(await_report(g, now, "lease 1: whether a turn of it does less work"));
+    uint32_t uses[BH_CULPRIT_RESOURCES];
+    bh_gauge_uses(g, 3, now, 1, uses); /* two that never change cannot be told apart */
+    CHECK(uses[BH_CULPRIT_DRAM] == BH_CULPRIT_UNKNOWN && uses[BH_CULPRIT_TIME] == BH_CULPRIT_UNKNOWN);
+    bh_gauge_uses(g, 2, now, 1, uses); /* nobody was ever there */
+    CHECK_EQ(uses[BH_CULPRIT_DRAM], BH_CULPRIT_UNKNOWN);
     struct bh_buf out;
     bh_buf_init(&out, 100);
     bh_gauge_report(g, 3, now + 60000 * MS, &out); /* long ago */

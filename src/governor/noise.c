@@ -11,20 +11,29 @@ enum {
     OVER = 50,        /* permille of the card: so much above its own part takes time from others */
     MATTERS = 50,     /* permille of the card: a target below that is too small to lack something */
     STEADY = 4,       /* one in so many: the turns of a tenant that are its usual ones */
+    FULL = 900,       /* permille of the card: who has that lacks nothing */
+    HARDLY = 5,       /* one in so many of the time it is there */
+    STRANGER = 250,   /* permille of the card that is busy and none of ours */
     APART_MS = 10000, /* intervals further apart belong to two stories */
+    MARK_MS = 600000, /* and these are too old to tell of anybody */
+    /* Intervals in which others were there tell most. They are kept when they would have to go. */
+    RECENT = 96,
+    MARKS = BH_CULPRIT_SAMPLES - RECENT,
 };
 
 /* What is kept of an interval beside the sample: the rate is made of it when all are there. */
 struct kept {
+    uint64_t at_ns; /* 0: this place is empty, and everything in it unknown */
     uint32_t turn_ns[BH_TALLY_LEASES];
     uint32_t held[BH_TALLY_LEASES],
         target[BH_TALLY_LEASES]; /* held: BH_CULPRIT_UNKNOWN where it was not seen */
+    uint32_t there[BH_TALLY_LEASES], works[BH_TALLY_LEASES];
 };
 struct tenant {
     uint64_t lease;
     char name[BH_GOVERN_NAME];
-    bool here; /* in the last interval */
-    bool asks_little;
+    bool here;                 /* in the last interval */
+    struct bh_tally_line last; /* what it had in it */
 };
 /* What is known of a tenant over all intervals. */
 struct judged {
@@ -34,15 +43,16 @@ struct judged {
 };
 
 struct bh_noise {
-    uint32_t n, n_samples, next; /* next: where the next sample goes, once all places are taken */
+    uint32_t n, n_samples, next, next_mark; /* next: where the next sample goes */
     uint64_t last_ns;
-    bool left_out;
+    bool left_out, strangers;
     struct bh_noise_look look; /* the last */
     struct tenant tenants[BH_TALLY_LEASES];
     struct bh_culprit_sample samples[BH_CULPRIT_SAMPLES];
     struct kept kept[BH_CULPRIT_SAMPLES];
     struct judged judged[BH_TALLY_LEASES];
     struct bh_culprit_in in;
+    struct bh_culprit_levels levels;
     struct bh_culprit_finding found[BH_TALLY_LEASES];
 };
 
@@ -52,9 +62,30 @@ void bh_noise_look_none(struct bh_noise_look *ret, const char *why)
     (void)snprintf(ret->why, sizeof(ret->why), "%s", why);
 }
 
+static void forget_sample(struct bh_noise *n, uint32_t s)
+{
+    n->kept[s] = (struct kept){0};
+    for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+        n->samples[s].level[r] = BH_CULPRIT_UNKNOWN;
+    for (uint32_t i = 0; i < BH_TALLY_LEASES; i++) {
+        n->samples[s].at[i] =
+            (struct bh_culprit_use){BH_CULPRIT_UNKNOWN, BH_CULPRIT_UNKNOWN, BH_CULPRIT_UNKNOWN};
+        n->kept[s].held[i] = BH_CULPRIT_UNKNOWN;
+    }
+}
+
+static void forget_all(struct bh_noise *n)
+{
+    n->n = n->n_samples = n->next = n->next_mark = 0;
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++)
+        forget_sample(n, s);
+}
+
 struct bh_noise *bh_noise_new(void)
 {
-    return bh_alloc(1, sizeof(struct bh_noise));
+    struct bh_noise *n = bh_alloc(1, sizeof(*n));
+    forget_all(n);
+    return n;
 }
 
 void bh_noise_free(struct bh_noise *n)
@@ -66,9 +97,12 @@ void bh_noise_free(struct bh_noise *n)
 
 static void forget_place(struct bh_noise *n, uint32_t place)
 {
-    for (uint32_t s = 0; s < n->n_samples; s++) {
-        n->samples[s].at[place] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, false};
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
+        if (!n->kept[s].at_ns)
+            continue;
+        n->samples[s].at[place] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, 0};
         n->kept[s].turn_ns[place] = n->kept[s].target[place] = 0;
+        n->kept[s].there[place] = n->kept[s].works[place] = 0;
         n->kept[s].held[place] = BH_CULPRIT_UNKNOWN;
     }
 }
@@ -104,6 +138,19 @@ static void levels(const struct bh_noise_look *look, uint32_t ret[BH_CULPRIT_RES
     ret[BH_CULPRIT_PCIE] = bh_culprit_pcie(known(s, BH_PRESSURE_PCIE_RX, s->pcie_rx_kbps),
                                            known(s, BH_PRESSURE_PCIE_TX, s->pcie_tx_kbps), look->link_kbps);
     ret[BH_CULPRIT_POWER] = known(s, BH_PRESSURE_CLOCKS, bh_culprit_power(s->clock_reasons));
+    ret[BH_CULPRIT_WATTS] = bh_culprit_watts(known(s, BH_PRESSURE_POWER, s->power_mw), look->limit_mw);
+}
+
+/* Is the card busy with more than what our leases had of it? Then what it shows is not theirs alone. */
+static bool has_strangers(const struct bh_tally *t, const struct bh_pressure_sample *s)
+{
+    uint32_t ours = 0;
+    bool all = !t->left_out && !(s->missing >> BH_PRESSURE_SM & 1);
+    for (uint32_t i = 0; i < t->n; i++) {
+        all = all && t->at[i].gpu_permille != BH_CULPRIT_UNKNOWN;
+        ours += t->at[i].gpu_permille == BH_CULPRIT_UNKNOWN ? 0 : t->at[i].gpu_permille;
+    }
+    return all && s->sm_permille > ours + STRANGER;
 }
 
 static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally_line *line)
@@ -114,35 +161,64 @@ static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally_line 
         return;
     }
     n->tenants[i].here = true;
-    n->tenants[i].asks_little = line->asks_little;
-    n->samples[sample].at[i] = (struct bh_culprit_use){line->gpu_permille, BH_CULPRIT_UNKNOWN, line->running};
+    n->tenants[i].last = *line;
+    n->samples[sample].at[i] =
+        (struct bh_culprit_use){line->gpu_permille, BH_CULPRIT_UNKNOWN, line->there_permille};
     n->kept[sample].turn_ns[i] = line->turn_ns;
     n->kept[sample].held[i] = line->held_permille;
     n->kept[sample].target[i] = line->target_permille;
+    n->kept[sample].there[i] = line->there_permille;
+    n->kept[sample].works[i] = line->works_permille;
+}
+
+/* Was somebody away who is there now, or the other way round? */
+static bool tells_apart(const struct bh_noise *n, uint32_t sample)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < n->n && !found; i++)
+        found = n->tenants[i].here != (n->kept[sample].there[i] > 0);
+    return found;
+}
+
+/* A place for the next sample. What is there moves to the marks if it tells more than another of its kind would. */
+static uint32_t take_sample(struct bh_noise *n, uint64_t at_ns)
+{
+    const uint32_t s = n->next, mark = RECENT + n->next_mark;
+    n->next = (s + 1) % RECENT;
+    if (n->kept[s].at_ns && tells_apart(n, s)) {
+        n->samples[mark] = n->samples[s];
+        n->kept[mark] = n->kept[s];
+        n->next_mark = (n->next_mark + 1) % MARKS;
+    }
+    for (uint32_t i = RECENT; i < BH_CULPRIT_SAMPLES; i++)
+        if (n->kept[i].at_ns && at_ns - n->kept[i].at_ns > UINT64_C(1000000) * MARK_MS)
+            forget_sample(n, i);
+    forget_sample(n, s);
+    n->kept[s].at_ns = at_ns;
+    n->n_samples += n->n_samples < RECENT;
+    return s;
 }
 
 void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_noise_look *look)
 {
     if (n->last_ns && t->at_ns - n->last_ns > UINT64_C(1000000) * APART_MS)
-        n->n = n->n_samples = n->next = 0;
+        forget_all(n);
     n->last_ns = t->at_ns;
     if (t->fresh)
         return; /* the counters' time began before this interval */
-    const bool full = n->n_samples == BH_CULPRIT_SAMPLES;
-    const uint32_t sample = full ? n->next : n->n_samples++;
-    n->next = (sample + 1) % BH_CULPRIT_SAMPLES;
-    n->look = *look;
-    n->left_out = t->left_out;
-    memset(&n->samples[sample], 0, sizeof(n->samples[sample]));
-    levels(look, n->samples[sample].level);
-    for (uint32_t i = 0; i < BH_TALLY_LEASES; i++) {
-        n->samples[sample].at[i].rate_permille = BH_CULPRIT_UNKNOWN;
-        n->kept[sample].turn_ns[i] = n->kept[sample].target[i] = 0;
-        n->kept[sample].held[i] = BH_CULPRIT_UNKNOWN;
+    for (uint32_t i = 0; i < n->n; i++) {
         n->tenants[i].here = false;
         for (uint32_t k = 0; k < t->n; k++) /* so that nobody's place is taken who is there */
-            n->tenants[i].here |= i < n->n && t->at[k].lease == n->tenants[i].lease;
+            n->tenants[i].here |= t->at[k].lease == n->tenants[i].lease;
     }
+    const uint32_t sample = take_sample(n, t->at_ns);
+    n->look = *look;
+    n->left_out = t->left_out;
+    n->strangers = has_strangers(t, &look->sample);
+    if (!n->strangers)
+        levels(look, n->samples[sample].level);
+    for (uint32_t i = 0; i < BH_TALLY_LEASES; i++) /* who is not there has nothing */
+        n->samples[sample].at[i] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, 0};
     for (uint32_t i = 0; i < t->n; i++)
         put(n, sample, &t->at[i]);
 }
@@ -159,7 +235,7 @@ static int by_length(const void *a, const void *b)
 static uint32_t usual_turn(const struct bh_noise *n, uint32_t tenant)
 {
     uint32_t lengths[BH_CULPRIT_SAMPLES], found = 0;
-    for (uint32_t s = 0; s < n->n_samples; s++)
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++)
         if (n->kept[s].turn_ns[tenant])
             lengths[found++] = n->kept[s].turn_ns[tenant];
     if (found < BH_CULPRIT_FEW)
@@ -177,6 +253,23 @@ static uint32_t work_at(const struct bh_noise *n, uint32_t s, uint32_t tenant, u
     return turn_ns <= usual_ns ? WHOLE : (uint32_t)((uint64_t)usual_ns * WHOLE / turn_ns);
 }
 
+/*
+ * When it may have copied. Who works on the multiprocessors is taken to copy while it does; one that hardly ever does may copy
+ * all the time that it is there, as nobody sees copies.
+ */
+static void judge_copies(struct bh_noise *n, uint32_t i)
+{
+    uint64_t there = 0, works = 0;
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
+        there += n->kept[s].there[i];
+        works += n->kept[s].works[i];
+    }
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++)
+        if (n->kept[s].at_ns)
+            n->samples[s].at[i].there_permille =
+                works * HARDLY < there ? n->kept[s].there[i] : n->kept[s].works[i];
+}
+
 /* Fills in rates where there is something to make one of; the rest stays unknown. */
 static void judge_tenant(struct bh_noise *n, uint32_t i)
 {
@@ -184,7 +277,7 @@ static void judge_tenant(struct bh_noise *n, uint32_t i)
     const uint32_t usual_ns = usual_turn(n, i);
     uint64_t held = 0, target = 0, work = 0;
     uint32_t n_held = 0, n_work = 0;
-    for (uint32_t s = 0; s < n->n_samples; s++) {
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
         const uint32_t w = work_at(n, s, i, usual_ns);
         if (n->kept[s].held[i] != BH_CULPRIT_UNKNOWN && n->kept[s].target[i]) {
             held += n->kept[s].held[i];
@@ -199,9 +292,10 @@ static void judge_tenant(struct bh_noise *n, uint32_t i)
     if (n_held >= BH_CULPRIT_FEW) {
         j->held = (uint32_t)(held / n_held);
         j->target = (uint32_t)(target / n_held);
-        j->lacks = !n->tenants[i].asks_little && j->target >= MATTERS && j->held * WHOLE < j->target * SLOWED;
+        j->lacks =
+            !n->tenants[i].last.asks_little && j->target >= MATTERS && j->held * WHOLE < j->target * SLOWED;
     }
-    for (uint32_t s = 0; s < n->n_samples; s++) {
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
         struct bh_culprit_use *u = &n->samples[s].at[i];
         const uint32_t w = j->has_turns ? work_at(n, s, i, usual_ns) : j->lacks ? WHOLE : BH_CULPRIT_UNKNOWN;
         u->rate_permille = w == BH_CULPRIT_UNKNOWN || u->gpu_permille == BH_CULPRIT_UNKNOWN
@@ -214,7 +308,7 @@ static void judge_tenant(struct bh_noise *n, uint32_t i)
 static uint32_t part_at(const struct bh_noise *n, uint32_t s, uint32_t tenant, bool copies)
 {
     const struct bh_culprit_use *u = &n->samples[s].at[tenant];
-    return copies ? u->running : u->gpu_permille;
+    return copies ? u->there_permille : u->gpu_permille;
 }
 
 /* The victim's work in the intervals in which the other has more than its mean part of the card, and in the rest. */
@@ -230,12 +324,12 @@ static struct contrast contrast_of(const struct bh_noise *n, const struct bh_cul
     struct contrast c = {0};
     uint64_t parts = 0;
     uint32_t n_parts = 0;
-    for (uint32_t s = 0; s < n->n_samples; s++) {
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
         const uint32_t p = part_at(n, s, f->culprit, copies);
         parts += p == BH_CULPRIT_UNKNOWN ? 0 : p;
         n_parts += p != BH_CULPRIT_UNKNOWN;
     }
-    for (uint32_t s = 0; s < n->n_samples; s++) {
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
         const uint32_t w = work_at(n, s, f->victim, usual_ns), p = part_at(n, s, f->culprit, copies);
         if (w == BH_CULPRIT_UNKNOWN || p == BH_CULPRIT_UNKNOWN)
             continue;
@@ -276,8 +370,10 @@ static bool blame_time(const struct bh_noise *n, struct bh_culprit_finding *f)
     if (who != f->culprit) {
         f->culprit = who;
         f->level_permille = n->judged[who].held;
-        f->most = BH_CULPRIT_TIME;
+        f->most = bh_culprit_most(&n->levels, who);
+        f->most_permille = f->most == BH_CULPRIT_TIME ? 0 : n->levels.at[f->most][who];
     }
+    f->share_permille = n->judged[who].target;
     return true;
 }
 
@@ -298,44 +394,170 @@ static void temper(const struct bh_noise *n, struct bh_culprit_finding *f)
     else if (accused && f->resource == BH_CULPRIT_TIME && j->lacks)
         f->verdict = blame_time(n, f) ? BH_CULPRIT_NAMED : BH_CULPRIT_NOT_SLOWED;
     else if (accused && f->resource == BH_CULPRIT_TIME)
-        f->verdict = t->asks_little ? BH_CULPRIT_NO_RATE : BH_CULPRIT_NOT_SLOWED;
+        f->verdict = t->last.asks_little ? BH_CULPRIT_NO_RATE : BH_CULPRIT_NOT_SLOWED;
     f->rate_permille = j->work_permille;
     if (j->lacks)
         f->rate_permille = f->rate_permille * j->held / j->target;
 }
 
-static void missing_words(const struct bh_noise *n, struct bh_buf *out)
+/* ---- in words ---- */
+
+static void percent(uint32_t permille, struct bh_buf *out)
 {
-    static const enum bh_pressure_what used[] = {BH_PRESSURE_DRAM, BH_PRESSURE_PCIE_RX, BH_PRESSURE_PCIE_TX,
-                                                 BH_PRESSURE_CLOCKS};
-    const char *between = "what else slows them cannot be told, because missing: ";
+    bh_buf_printf(out, "%u %%", (permille + 5) / 10);
+}
+
+/* In the order in which they are said; PCIe goes by itself, as it is of another time. */
+static const struct {
+    enum bh_culprit_resource resource;
+    const char *words, *of;
+} said[] = {
+    {BH_CULPRIT_DRAM, "memory bandwidth", ""},
+    {BH_CULPRIT_TIME, "multiprocessors", ""},
+    {BH_CULPRIT_WATTS, "power", " of the limit"},
+    {BH_CULPRIT_POWER, "clocks lowered for power or heat", " of the time"},
+};
+
+static bool is_told(const struct bh_noise *n, enum bh_culprit_resource r, uint32_t tenant)
+{
+    return !(n->levels.missing >> r & 1) && n->levels.told_apart[r][tenant];
+}
+
+/* What it uses, and what of that is not told apart from its neighbours'. */
+static void uses_words(const struct bh_noise *n, uint32_t i, struct bh_buf *out)
+{
+    const char *between = ": ";
     bool any = false;
-    for (size_t i = 0; i < BH_COUNT_OF(used); i++)
-        if (n->look.sample.missing >> used[i] & 1) {
-            bh_buf_printf(out, "%s%s", between, bh_pressure_counter(used[i]));
+    bh_culprit_lease(&n->in.tenants[i], out);
+    for (size_t k = 0; k < BH_COUNT_OF(said); k++)
+        if (is_told(n, said[k].resource, i)) {
+            bh_buf_printf(out, "%s%s ", between, said[k].words);
+            percent(n->levels.at[said[k].resource][i], out);
+            bh_buf_str(out, said[k].of);
             between = ", ";
             any = true;
         }
+    bh_buf_str(out, any ? ", while it holds the card" : "");
+    between = any ? "; " : ": ";
+    if (is_told(n, BH_CULPRIT_PCIE, i)) {
+        bh_buf_printf(out, "%sPCIe ", between);
+        percent(n->levels.at[BH_CULPRIT_PCIE][i], out);
+        bh_buf_str(out, " of the link while it is there");
+        between = "; ";
+    }
+    for (unsigned r = 0, first = 1; r < BH_CULPRIT_RESOURCES; r++)
+        if (!(n->levels.missing >> r & 1) && !n->levels.told_apart[r][i]) {
+            bh_buf_printf(out, "%s%s", first ? between : ", ",
+                          r == BH_CULPRIT_TIME ? "multiprocessors"
+                                               : bh_culprit_words((enum bh_culprit_resource)r));
+            first = 0;
+            between = "";
+        }
+    bh_buf_str(
+        out,
+        *between
+            ? "\n"
+            : ": not told apart from its neighbours', as their parts of the card did not change, or it had none\n");
+}
+
+/* Who has the time that this one could use: whoever has most of it. false: it lacks none, or not because of somebody. */
+static bool time_words(const struct bh_noise *n, uint32_t victim, struct bh_buf *out)
+{
+    const struct bh_tally_line *l = &n->tenants[victim].last;
+    uint32_t who = BH_TALLY_LEASES, most = OVER;
+    const bool at_cap =
+        l->cap_permille && (uint64_t)l->held_permille * WHOLE >= (uint64_t)l->cap_permille * SLOWED;
+    if (!l->active || l->asks_little || at_cap || l->held_permille >= FULL) /* not known is above it, too */
+        return false;
+    for (uint32_t i = 0; i < n->n; i++) {
+        const uint32_t held = n->tenants[i].last.held_permille;
+        if (i != victim && n->tenants[i].here && held != BH_CULPRIT_UNKNOWN && held > most) {
+            most = held;
+            who = i;
+        }
+    }
+    if (who == BH_TALLY_LEASES)
+        return false;
+    const uint32_t share = n->tenants[who].last.target_permille;
+    const enum bh_culprit_resource used = bh_culprit_most(&n->levels, who);
+    bh_culprit_lease(&n->in.tenants[who], out);
+    bh_buf_str(out, " has ");
+    percent(most, out);
+    bh_buf_printf(out, " of the card's time, %s its share of ", most > share + OVER ? "beyond" : "within");
+    percent(share, out);
+    if (used != BH_CULPRIT_TIME) {
+        bh_buf_printf(out, ", with %s at ", bh_culprit_words(used));
+        percent(n->levels.at[used][who], out);
+    }
+    bh_buf_str(out, "; ");
+    bh_culprit_lease(&n->in.tenants[victim], out);
+    bh_buf_str(out, " could use it: it has ");
+    percent(l->held_permille, out);
+    bh_buf_str(out, ", and runs at that part of its own speed at most\n");
+    return true;
+}
+
+static void missing_words(const struct bh_noise *n, struct bh_buf *out)
+{
+    const char *between = "what else slows them cannot be told, because missing: ";
+    bool any = false;
+    for (unsigned i = 0; i < BH_PRESSURE_N_; i++)
+        if (n->look.sample.missing >> i & 1) {
+            bh_buf_printf(out, "%s%s", between, bh_pressure_counter((enum bh_pressure_what)i));
+            between = ", ";
+            any = true;
+        }
+    if (!(n->look.sample.missing >> BH_PRESSURE_POWER & 1) && !n->look.limit_mw) {
+        bh_buf_printf(out, "%snvmlDeviceGetEnforcedPowerLimit", between);
+        any = true;
+    }
     if (any)
         bh_buf_printf(out, "%s%s%s\n", *n->look.why ? " (" : "", n->look.why, *n->look.why ? ")" : "");
+}
+
+uint32_t bh_noise_judge(struct bh_noise *n, struct bh_noise_uses *ret)
+{
+    uint32_t found = 0;
+    n->in.n_tenants = n->n;
+    n->in.n_samples = BH_CULPRIT_SAMPLES;
+    n->in.samples = n->samples;
+    for (uint32_t i = 0; i < n->n; i++) {
+        n->in.tenants[i] = (struct bh_culprit_tenant){.id = n->tenants[i].lease, .name = n->tenants[i].name};
+        judge_copies(n, i);
+        judge_tenant(n, i);
+    }
+    bh_culprit_levels(&n->in, &n->levels);
+    bh_culprit_find(&n->in, n->found);
+    for (uint32_t i = 0; i < n->n; i++) {
+        temper(n, &n->found[i]);
+        if (!n->tenants[i].here)
+            continue;
+        ret[found].lease = n->tenants[i].lease;
+        for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+            ret[found].permille[r] =
+                is_told(n, (enum bh_culprit_resource)r, i) ? n->levels.at[r][i] : BH_CULPRIT_UNKNOWN;
+        found++;
+    }
+    return found;
 }
 
 void bh_noise_report(struct bh_noise *n, struct bh_buf *out)
 {
     if (n->n_samples < BH_CULPRIT_FEW || n->n < 2)
         return; /* it has just begun */
-    n->in.n_tenants = n->n;
-    n->in.n_samples = n->n_samples;
-    n->in.samples = n->samples;
-    for (uint32_t i = 0; i < n->n; i++) {
-        n->in.tenants[i] = (struct bh_culprit_tenant){.id = n->tenants[i].lease, .name = n->tenants[i].name};
-        judge_tenant(n, i);
-    }
-    bh_culprit_find(&n->in, n->found);
     for (uint32_t i = 0; i < n->n; i++)
-        temper(n, &n->found[i]);
+        if (n->tenants[i].here)
+            uses_words(n, i, out);
+    for (uint32_t i = 0; i < n->n; i++)
+        if (n->tenants[i].here &&
+            !(n->found[i].verdict == BH_CULPRIT_NAMED && n->found[i].resource == BH_CULPRIT_TIME))
+            (void)time_words(n, i, out);
     bh_culprit_report(&n->in, n->found, out);
     missing_words(n, out);
+    if (n->strangers)
+        bh_buf_str(
+            out,
+            "somebody without a share works on the card, too: what it shows meanwhile is nobody's here\n");
     if (n->left_out)
         bh_buf_printf(out, "more than %d leases: the others cannot be told apart\n", BH_TALLY_LEASES);
 }

@@ -473,10 +473,9 @@ static void take_tally(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_
         return;
     bh_tally_begin(&c->tally, c->in.elapsed_us);
     for (size_t i = 0; i < s->n && k < c->out.n; i++) {
-        const struct bh_seat *seat = partner(s->at[i], gpu);
-        if (!seat)
+        if (!partner(s->at[i], gpu))
             continue;
-        bh_tally_add(&c->tally, s->at[i], seat->busy_ns > 0, c->in.elapsed_us, &c->out.at[k], &c->got[k]);
+        bh_tally_add(&c->tally, s->at[i], c->in.elapsed_us, &c->out.at[k], &c->got[k]);
         k++;
     }
     if (bh_tally_end(&c->tally, now_ns, &t->tally))

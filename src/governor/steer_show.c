@@ -37,6 +37,19 @@ static void row_of_seat(const struct bh_steer *t, struct bh_seat *seat, struct b
         r->pids[i] = pids[i];
 }
 
+static void uses_of(const struct bh_steer *t, const struct bh_governed *l, struct bh_govern_row *r)
+{
+    uint32_t at[BH_CULPRIT_RESOURCES];
+    if (!t->config.gauge)
+        return;
+    bh_gauge_uses(t->config.gauge, r->gpu, t->now_ns, l->id, at);
+    r->sm_permille = at[BH_CULPRIT_TIME];
+    r->dram_permille = at[BH_CULPRIT_DRAM];
+    r->pcie_permille = at[BH_CULPRIT_PCIE];
+    r->power_permille = at[BH_CULPRIT_WATTS];
+    r->lowered_permille = at[BH_CULPRIT_POWER];
+}
+
 void bh_steer_row(const struct bh_steer *t, const struct bh_governed *l, struct bh_seat *seat,
                   struct bh_govern_row *ret)
 {
@@ -51,10 +64,17 @@ void bh_steer_row(const struct bh_steer *t, const struct bh_governed *l, struct 
                                   .latency = l->latency,
                                   .state = shown(l, seat),
                                   .tampered = l->tampered,
-                                  .level = t->tuning.default_level};
+                                  .level = t->tuning.default_level,
+                                  .sm_permille = UINT32_MAX,
+                                  .dram_permille = UINT32_MAX,
+                                  .pcie_permille = UINT32_MAX,
+                                  .power_permille = UINT32_MAX,
+                                  .lowered_permille = UINT32_MAX};
     memcpy(ret->name, l->name, sizeof(ret->name));
-    if (seat)
+    if (seat) {
         row_of_seat(t, seat, ret);
+        uses_of(t, l, ret);
+    }
 }
 
 void bh_steer_noise(const struct bh_steer *t, uint32_t gpu, uint64_t now_ns, struct bh_buf *out)

@@ -496,7 +496,7 @@ TEST(who_slows_whom_is_told_by_the_resource)
     /* turns that are longer while nothing is full may have more to do */
     const char *said = noise_of(quiet, quiet);
     CHECK(!strstr(said, " slowed lease"));
-    CHECK(strstr(said, "lease 2: whether it is slowed cannot be told"));
+    CHECK(strstr(said, "lease 2: whether a turn of it does less work"));
     end();
 }
 
@@ -505,17 +505,18 @@ TEST(without_counters_it_says_which_are_missing)
     const struct counters none = {.missing = (1u << BH_PRESSURE_N_) - 1};
     const char *said = noise_of(none, none);
     CHECK(!strstr(said, " slowed lease"));
-    CHECK(strstr(said, "because missing: NVML GPM DRAM_BW_UTIL, NVML GPM PCIE_RX_PER_SEC"));
+    CHECK(strstr(said, "because missing: NVML GPM SM_UTIL, NVML GPM DRAM_BW_UTIL, NVML GPM PCIE_RX_PER_SEC"));
     end();
     const struct counters closed = {.refuses = true};
     said = noise_of(closed, closed);
     CHECK(!strstr(said, " slowed lease"));
-    CHECK(strstr(said, "because missing: NVML GPM DRAM_BW_UTIL") && strstr(said, "(no library here)"));
+    CHECK(strstr(said, "because missing: NVML GPM SM_UTIL, NVML GPM DRAM_BW_UTIL") &&
+          strstr(said, "(no library here)"));
     CHECK(w.counters.opened == 2 && w.counters.looks == 0); /* tried again, but seldom */
     end();
 }
 
-TEST(nobody_asks_for_counters_where_nobody_competes)
+TEST(counters_are_asked_for_seldom_where_nobody_competes)
 {
     const struct bh_gauge_source source = counters_source(&w.counters);
     struct bh_buf said;
@@ -526,12 +527,35 @@ TEST(nobody_asks_for_counters_where_nobody_competes)
     CHECK(!pass(500 * MS)); /* who is new is taken to have work at first */
     const uint64_t until = w.now + BH_TALLY_LINGER_NS;
     CHECK(!pass(until - w.now));
-    const uint32_t looks = w.counters.looks;
+    uint32_t looks = w.counters.looks;
+    CHECK(!pass(20000 * MS));
+    CHECK(w.counters.looks > looks + 10 && w.counters.looks <= looks + 21); /* one that works alone */
+    fake_pid(&w.fake, 1)->busy = false;
+    CHECK(!pass(5000 * MS));
+    looks = w.counters.looks;
     CHECK(!pass(20000 * MS));
     CHECK_EQ(w.counters.looks, looks);
     bh_steer_noise(w.steer, 0, w.now, &said);
     CHECK_STR(bh_buf_text(&said), ""); /* and what was said once is old */
     bh_buf_fini(&said);
+    end();
+}
+
+TEST(what_each_uses_is_in_its_row)
+{
+    const struct counters full = {.dram = 900, .mw = 630000, .link_kbps = 1000000};
+    const struct bh_gauge_source source = counters_source(&w.counters);
+    struct bh_govern_row r;
+    begin_with(NULL, &source);
+    w.counters = full;
+    struct bh_governed *l = tenant(1, 50, 0, 2);
+    CHECK(l != NULL);
+    bh_steer_row(w.steer, l, &l->seats.at[0], &r);
+    CHECK(r.dram_permille == UINT32_MAX && r.power_permille == UINT32_MAX && r.sm_permille == UINT32_MAX);
+    CHECK(!pass(20000 * MS));
+    bh_steer_row(w.steer, l, &l->seats.at[0], &r);
+    CHECK(r.dram_permille > 800 && r.dram_permille <= 1000 && r.power_permille > 800);
+    CHECK(r.pcie_permille == 0 && r.lowered_permille == 0);
     end();
 }
 

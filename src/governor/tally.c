@@ -28,11 +28,12 @@ static struct bh_tally_sum *sum_of(struct bh_tally_card *c, const struct bh_gove
     return s;
 }
 
-void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, bool ever_busy, uint32_t elapsed_us,
+void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t elapsed_us,
                   const struct bh_govern_told *told, const struct bh_sense_got *got)
 {
     struct bh_tally_sum *s = sum_of(c, l);
     c->active += told->active;
+    c->used |= told->active;
     if (!s) {
         c->left_out = true;
         return;
@@ -45,10 +46,13 @@ void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, bool eve
     }
     s->slice_us = told->slice_us < s->slice_us ? told->slice_us : s->slice_us;
     s->held_permille = told->seen ? told->held_permille : BH_CULPRIT_UNKNOWN;
+    s->cap_permille = l->cap_permille;
     s->target += (uint64_t)told->target_permille * elapsed_us;
     s->asks_little |= told->light || l->latency;
-    /* One that only copies has no turns: it is there as long as nobody pauses it. */
-    s->ran_us += !told->paused && (told->active || !ever_busy) ? elapsed_us : 0;
+    s->active_us += told->active ? elapsed_us : 0;
+    /* Copies are no turns: one that only copies looks as if it had no work. It is there as long as nobody pauses it. */
+    s->there_us += told->paused ? 0 : elapsed_us;
+    s->works_us += told->active && !told->paused ? elapsed_us : 0;
 }
 
 static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum *s, struct bh_tally_line *ret)
@@ -59,8 +63,11 @@ static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum 
                                   .gpu_permille = BH_CULPRIT_UNKNOWN,
                                   .held_permille = s->held_permille,
                                   .target_permille = (uint32_t)(s->target / c->elapsed_us),
+                                  .cap_permille = s->cap_permille,
                                   .asks_little = s->asks_little,
-                                  .running = s->ran_us * 2 >= c->elapsed_us};
+                                  .active = s->active_us * 2 >= c->elapsed_us,
+                                  .there_permille = (uint32_t)(s->there_us * WHOLE / c->elapsed_us),
+                                  .works_permille = (uint32_t)(s->works_us * WHOLE / c->elapsed_us)};
     memcpy(ret->name, s->name, sizeof(ret->name));
     if (s->known)
         ret->gpu_permille = gpu > WHOLE ? WHOLE : (uint32_t)gpu;
@@ -72,9 +79,10 @@ bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret
 {
     if (c->active >= 2)
         c->competed_ns = now_ns;
-    if (c->elapsed_us * 1000 < BH_TALLY_NS)
+    const bool often = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
+    if (c->elapsed_us * 1000 < (often ? BH_TALLY_NS : BH_TALLY_ALONE_NS))
         return false;
-    const bool wanted = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
+    const bool wanted = often || c->used;
     if (wanted) {
         ret->at_ns = now_ns;
         ret->fresh = !c->going;
@@ -85,7 +93,7 @@ bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret
     }
     c->going = wanted;
     c->elapsed_us = 0;
-    c->left_out = false;
+    c->left_out = c->used = false;
     c->n = 0;
     return wanted;
 }

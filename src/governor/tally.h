@@ -2,9 +2,9 @@
 /*
  * tally.h - what each lease had of one card over a fifth of a second, gathered from the steps in it.
  *
- * That is how long the counters of a card need, and they are compared with it (noise.h). Nothing is gathered for nobody: an
- * account is closed only while leases compete, and for a while after, as it tells most about a neighbour to see the card
- * without it.
+ * That is how long the counters of a card need, and they are compared with it (noise.h). While leases compete, and for a while
+ * after, an account is closed that often; where one works alone, once a second: it tells most about a neighbour to have seen the
+ * card without it. Nothing is gathered while nobody works.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
@@ -16,6 +16,7 @@
 
 enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
 #define BH_TALLY_NS        (UINT64_C(200) * 1000 * 1000)
+#define BH_TALLY_ALONE_NS  (UINT64_C(1000) * 1000 * 1000)
 #define BH_TALLY_LINGER_NS (UINT64_C(5000) * 1000 * 1000)
 
 struct bh_tally_line {
@@ -24,10 +25,13 @@ struct bh_tally_line {
     uint32_t gpu_permille;    /* of the interval, or BH_CULPRIT_UNKNOWN */
     uint32_t held_permille;   /* of the last second, with the gaps it left; BH_CULPRIT_UNKNOWN: not seen */
     uint32_t target_permille; /* on average */
+    uint32_t cap_permille;    /* 0: none */
     /* Mean length of its turns, where they ended because its work did and not its slice; 0: they did not, or were few. */
     uint32_t turn_ns;
-    bool asks_little; /* its target follows its use, so that the two say nothing of each other */
-    bool running;     /* it was there, not paused, and had work as far as can be told, most of the time */
+    bool asks_little;        /* its target follows its use, so that the two say nothing of each other */
+    bool active;             /* it had work, as far as can be told, most of the time */
+    uint32_t there_permille; /* of the interval, in which it was there and not paused */
+    uint32_t works_permille; /* and had work as well, as far as can be told */
 };
 struct bh_tally {
     uint64_t at_ns; /* its end */
@@ -40,14 +44,15 @@ struct bh_tally {
 /* One lease's sums within the interval. */
 struct bh_tally_sum {
     uint64_t lease;
-    uint64_t gpu_ns, turn_ns, turns, target, ran_us;
-    uint32_t slice_us, held_permille;
+    uint64_t gpu_ns, turn_ns, turns, target, there_us, works_us, active_us;
+    uint32_t slice_us, held_permille, cap_permille;
     bool known, asks_little;
     char name[BH_GOVERN_NAME];
 };
 struct bh_tally_card { /* zeroed: nothing yet */
     uint64_t competed_ns, elapsed_us;
     bool going;
+    bool used; /* somebody had work in this interval */
     bool left_out;
     uint32_t active, n;
     struct bh_tally_sum at[BH_TALLY_LEASES];
@@ -55,7 +60,7 @@ struct bh_tally_card { /* zeroed: nothing yet */
 
 /* A step: its beginning, each lease that took part, its end. */
 void bh_tally_begin(struct bh_tally_card *c, uint32_t elapsed_us);
-void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, bool ever_busy, uint32_t elapsed_us,
+void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t elapsed_us,
                   const struct bh_govern_told *told, const struct bh_sense_got *got);
 /* Is an interval over that somebody wants to know of? */
 bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret);

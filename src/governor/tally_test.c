@@ -8,7 +8,7 @@ enum { STEP_US = 5000 };
 
 static struct bh_tally_card card;
 static struct bh_tally tally;
-static struct bh_governed leases[BH_TALLY_LEASES + 1];
+static struct bh_governed leases[BH_STATE_LEASES]; /* more than have a place */
 static uint64_t now;
 
 static void begin(void)
@@ -36,8 +36,8 @@ static bool step(struct bh_govern_told a, struct bh_sense_got got_a, struct bh_g
 {
     now += STEP_US * UINT64_C(1000);
     bh_tally_begin(&card, STEP_US);
-    bh_tally_add(&card, &leases[0], true, STEP_US, &a, &got_a);
-    bh_tally_add(&card, &leases[1], true, STEP_US, &b, &got_b);
+    bh_tally_add(&card, &leases[0], STEP_US, &a, &got_a);
+    bh_tally_add(&card, &leases[1], STEP_US, &b, &got_b);
     return bh_tally_end(&card, now, &tally);
 }
 
@@ -64,7 +64,7 @@ TEST(an_interval_is_a_fifth_of_a_second_and_the_first_is_fresh)
     CHECK(tally.at[0].held_permille == 480 && tally.at[0].target_permille == 500);
     CHECK_EQ(tally.at[0].turn_ns, 600000); /* as they were on the card */
     CHECK_EQ(tally.at[1].turn_ns, 0);      /* its slice was over */
-    CHECK(tally.at[0].running && !tally.at[0].asks_little);
+    CHECK(tally.at[0].active && tally.at[0].there_permille == 1000 && !tally.at[0].asks_little);
 }
 
 TEST(what_is_not_known_stays_unknown)
@@ -80,35 +80,47 @@ TEST(what_is_not_known_stays_unknown)
     CHECK(tally.at[1].gpu_permille == 0 && tally.at[1].turn_ns == 0 && tally.at[1].asks_little);
 }
 
-TEST(who_is_paused_or_idle_does_not_run_and_who_only_copies_does)
+TEST(who_is_paused_does_not_copy_and_who_is_idle_may)
 {
     const struct bh_sense_got none = {0};
     const struct bh_govern_told idle = told_of(false, false);
     begin();
     CHECK_EQ(steps(30, told_of(true, true), none, told_of(true, false), none), 0);
     CHECK_EQ(steps(10, told_of(true, false), none, told_of(true, false), none), 1);
-    CHECK(!tally.at[0].running && tally.at[1].running);
+    CHECK(tally.at[0].there_permille == 250 && tally.at[1].there_permille == 1000);
+    CHECK(tally.at[0].active && tally.at[1].active);
     CHECK_EQ(steps(40, told_of(true, false), none, idle, none), 1);
-    CHECK(tally.at[0].running && !tally.at[1].running);
-    for (int i = 0; i < 40; i++) {
-        now += STEP_US * UINT64_C(1000);
-        bh_tally_begin(&card, STEP_US);
-        bh_tally_add(&card, &leases[0], false, STEP_US, &idle, &none);
-        (void)bh_tally_end(&card, now, &tally);
-    }
-    CHECK(tally.n == 1 && tally.at[0].running);
+    CHECK(tally.at[0].active && !tally.at[1].active && tally.at[1].there_permille == 1000);
+    CHECK(tally.at[0].works_permille == 1000 && tally.at[1].works_permille == 0);
 }
 
-TEST(it_goes_on_for_a_while_when_nobody_competes_and_then_begins_anew)
+TEST(it_goes_on_for_a_while_when_nobody_competes_then_seldom_and_then_not)
 {
     const struct bh_sense_got some = {.gpu_ns = MS};
+    const struct bh_govern_told busy = told_of(true, false), idle = told_of(false, false);
     begin();
-    CHECK_EQ(steps(80, told_of(true, false), some, told_of(false, false), some), 0);
-    CHECK_EQ(steps(80, told_of(true, false), some, told_of(true, false), some), 2);
+    CHECK_EQ(steps(400, busy, some, idle, some), 2); /* alone: once a second */
+    CHECK(!tally.fresh && tally.at[0].active);
+    CHECK_EQ(steps(80, busy, some, busy, some), 2);
     CHECK(!tally.fresh);
-    CHECK_EQ(steps(2000, told_of(true, false), some, told_of(false, false), some), 25);
-    CHECK_EQ(steps(40, told_of(true, false), some, told_of(true, false), some), 1);
+    CHECK_EQ(steps(2000, busy, some, idle, some), 25 + 5);
+    CHECK_EQ(steps(2000, idle, some, idle, some), 0);
+    CHECK_EQ(steps(40, busy, some, busy, some), 1);
     CHECK(tally.fresh);
+}
+
+TEST(a_step_of_no_time_and_one_lease)
+{
+    const struct bh_sense_got none = {.gpu_ns = BH_GOVERN_NO_SAMPLE}, all = {.gpu_ns = UINT64_C(9) << 60};
+    const struct bh_govern_told busy = told_of(true, false);
+    begin();
+    bh_tally_begin(&card, 0);
+    bh_tally_add(&card, &leases[0], 0, &busy, &none);
+    CHECK(!bh_tally_end(&card, now, &tally));
+    bh_tally_begin(&card, 1000000);
+    bh_tally_add(&card, &leases[0], 1000000, &busy, &all);
+    CHECK(bh_tally_end(&card, now + 1000 * MS, &tally));
+    CHECK(tally.n == 1 && tally.at[0].gpu_permille == 1000 && tally.at[0].active);
 }
 
 TEST(who_has_no_place_is_not_hidden)
@@ -119,7 +131,7 @@ TEST(who_has_no_place_is_not_hidden)
     for (int i = 0; i < 40; i++) {
         bh_tally_begin(&card, STEP_US);
         for (size_t k = 0; k < BH_COUNT_OF(leases); k++)
-            bh_tally_add(&card, &leases[k], true, STEP_US, &told, &some);
+            bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
         CHECK_EQ(bh_tally_end(&card, now += 5 * MS, &tally), i == 39);
     }
     CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);

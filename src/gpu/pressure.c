@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-enum { GPM_MS = 100, GENERATIONS = 6 };
+enum { GPM_MS = 100, METER_MS = 100, GENERATIONS = 6 };
 
 struct bh_pressure {
     struct bh_nvml *n;
@@ -13,7 +13,8 @@ struct bh_pressure {
     nvml_device_t gpu;
     nvml_gpm_sample_t before, now; /* NULL: there is no GPM */
     bool has_before, slow;
-    uint64_t before_ms, link_kbps;
+    uint64_t before_ms, link_kbps, energy_mj, energy_ms; /* energy_ms 0: no look yet, or no meter */
+    uint32_t limit_mw;
     int gpm_status;
     int status[BH_PRESSURE_N_];
     struct nvml_gpm_metrics metrics;
@@ -59,6 +60,12 @@ static uint64_t link_of(const struct bh_nvml *n, nvml_device_t gpu)
     return (uint64_t)lane_kbps[generation] * width;
 }
 
+static uint32_t limit_of(const struct bh_nvml *n, nvml_device_t gpu)
+{
+    unsigned mw = 0;
+    return BH_NVML_CALL(n, power_limit, gpu, &mw) == NVML_OK ? mw : 0;
+}
+
 static int gpm_open(struct bh_pressure *p)
 {
     struct nvml_gpm_support can = {.version = NVML_GPM_VERSION};
@@ -91,6 +98,7 @@ int bh_pressure_open(uint32_t gpu, bool slow, struct bh_pressure **ret, struct b
     }
     p->gpm_status = gpm_open(p);
     p->link_kbps = link_of(n, p->gpu);
+    p->limit_mw = limit_of(n, p->gpu);
     *ret = p;
     return BH_OK;
 }
@@ -156,9 +164,30 @@ static void pcie_read(struct bh_pressure *p, enum bh_pressure_what what, unsigne
     p->status[what] = status;
 }
 
-void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
+/* The driver's own number is of a whole second: too long to tell whose it was. The meter is of the time between two looks. */
+static void power_read(struct bh_pressure *p, uint32_t *ret)
 {
     unsigned mw = 0;
+    unsigned long long mj = 0;
+    const uint64_t at_ms = now_ms();
+    p->status[BH_PRESSURE_POWER] = BH_NVML_CALL(p->n, power, p->gpu, &mw);
+    *ret = p->status[BH_PRESSURE_POWER] == NVML_OK ? mw : 0;
+    if (BH_NVML_CALL(p->n, energy, p->gpu, &mj) != NVML_OK) {
+        p->energy_ms = 0;
+        return;
+    }
+    const uint64_t used = mj - p->energy_mj, ms = at_ms - p->energy_ms;
+    if (p->energy_ms && ms >= METER_MS && mj > p->energy_mj && used < (uint64_t)UINT32_MAX) {
+        const uint64_t mean_mw = used * 1000 / ms;
+        *ret = mean_mw > UINT32_MAX ? UINT32_MAX : (uint32_t)mean_mw;
+        p->status[BH_PRESSURE_POWER] = NVML_OK;
+    }
+    p->energy_mj = mj;
+    p->energy_ms = at_ms;
+}
+
+void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
+{
     unsigned long long bits = 0;
     *ret = (struct bh_pressure_sample){0};
     const int gpm = gpm_read(p, ret);
@@ -166,9 +195,8 @@ void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
         p->status[metrics[i].what] = gpm;
     pcie_read(p, BH_PRESSURE_PCIE_RX, NVML_PCIE_RX, &ret->pcie_rx_kbps);
     pcie_read(p, BH_PRESSURE_PCIE_TX, NVML_PCIE_TX, &ret->pcie_tx_kbps);
-    p->status[BH_PRESSURE_POWER] = BH_NVML_CALL(p->n, power, p->gpu, &mw);
+    power_read(p, &ret->power_mw);
     p->status[BH_PRESSURE_CLOCKS] = BH_NVML_CALL(p->n, throttle, p->gpu, &bits);
-    ret->power_mw = p->status[BH_PRESSURE_POWER] == NVML_OK ? mw : 0;
     ret->clock_reasons = p->status[BH_PRESSURE_CLOCKS] == NVML_OK ? bits : 0;
     for (unsigned i = 0; i < BH_PRESSURE_N_; i++)
         ret->missing |= (uint32_t)(p->status[i] != NVML_OK) << i;
@@ -177,6 +205,11 @@ void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
 uint64_t bh_pressure_link_kbps(const struct bh_pressure *p)
 {
     return p->link_kbps;
+}
+
+uint32_t bh_pressure_limit_mw(const struct bh_pressure *p)
+{
+    return p->limit_mw;
 }
 
 const char *bh_pressure_counter(enum bh_pressure_what what)

@@ -28,7 +28,8 @@ struct bh_pressure_sample {
     uint32_t sm_permille;                /* multiprocessors with work */
     uint32_t dram_permille;              /* of the bandwidth the memory has */
     uint32_t pcie_rx_kbps, pcie_tx_kbps; /* kB a second, to the GPU and from it */
-    uint32_t power_mw;
+    uint32_t
+        power_mw; /* since the last look, where the card has a meter; else of the last second, by the driver */
     uint64_t clock_reasons; /* the driver's bits; bh_throttle_words says them */
     uint32_t missing;       /* bit enum bh_pressure_what: could not be had, and is 0 above */
 };
@@ -40,6 +41,8 @@ void bh_pressure_close(struct bh_pressure *p);
 void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret);
 /* What the link carries in one direction, kB a second; 0: not known. */
 uint64_t bh_pressure_link_kbps(const struct bh_pressure *p);
+/* What the card may draw, in milliwatts; 0: not known. */
+uint32_t bh_pressure_limit_mw(const struct bh_pressure *p);
 /* The counter's name, and why it was missing in the last sample; NULL: it was not. */
 const char *bh_pressure_counter(enum bh_pressure_what what);
 const char *bh_pressure_why(struct bh_pressure *p, enum bh_pressure_what what);

@@ -85,6 +85,28 @@ TEST(one_metric_may_be_missing)
     bh_pressure_close(p);
 }
 
+/* Joules between two looks; a meter that went back, or is gone, leaves the driver's own number. */
+TEST(the_meter_tells_what_was_drawn_meanwhile)
+{
+    CHECK(say("50 50 50 50 0 512000 0 1000000"));
+    CHECK_EQ(begin("gpm", false), BH_OK);
+    CHECK_EQ(bh_pressure_limit_mw(p), 700000);
+    bh_pressure_take(p, &s);
+    CHECK_EQ(s.power_mw, 512000);
+    (void)usleep(WINDOW_US);
+    CHECK(say("50 50 50 50 0 512000 0 1044000"));
+    bh_pressure_take(p, &s);
+    CHECK(s.power_mw > 1000 && s.power_mw <= 400000); /* 44 J in 110 ms or more */
+    CHECK(say("50 50 50 50 0 512000 0 7"));
+    (void)usleep(WINDOW_US);
+    bh_pressure_take(p, &s);
+    CHECK_EQ(s.power_mw, 512000);
+    CHECK(say("50 50 50 50 0 300000 0 0"));
+    bh_pressure_take(p, &s);
+    CHECK_EQ(s.power_mw, 300000);
+    bh_pressure_close(p);
+}
+
 TEST(numbers_that_make_no_sense_are_cut)
 {
     CHECK(say("250 nan 1e12 0 0 1 0"));

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    BH_GOVERN_WIRE_VERSION = 3,
+    BH_GOVERN_WIRE_VERSION = 4,
     BH_GOVERN_NAME = 64,
     BH_GOVERN_TEXT = 480,
     BH_GOVERN_NAMES = 64,      /* channels in one message */
@@ -122,6 +122,10 @@ struct bh_govern_row {
     uint32_t seen;             /* its sensors answer */
     uint64_t busy_ns;          /* GPU time since it joined */
     uint32_t n_pids, pids[16]; /* its processes with channels, the first of them */
+    /* What it uses while it holds the card; PCIe: while it is there. UINT32_MAX: no counter, or not told apart from others'. */
+    uint32_t sm_permille, dram_permille, pcie_permille;
+    uint32_t power_permille;   /* what it draws, of the card's limit */
+    uint32_t lowered_permille; /* clocks were lowered for power or heat, of that time */
 };
 /* Who slowed whom on a card, and what of that cannot be told: a line for people, one message each. */
 struct bh_govern_noise {

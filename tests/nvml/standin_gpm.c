@@ -3,7 +3,7 @@
  * standin_gpm.c - a library with one GPU whose counters are numbers from a file.
  *
  * STANDIN_GPM names the file: what GPM says of multiprocessors, memory, PCIe to and from (or a minus: that one metric is
- * not there), then the older PCIe call, power and reasons for lower clocks. Read at each call, so that a test can change it.
+ * not there), then the older PCIe call, power, reasons for lower clocks, and what the meter has counted. Read at each call, so that a test can change it.
  */
 #include "gpu/abi/nvml.h"
 
@@ -23,7 +23,7 @@ struct nvml_gpm_sample {
 };
 struct numbers {
     double sm, dram, rx, tx;
-    double throughput, power, reasons;
+    double throughput, power, reasons, energy;
 };
 
 static int allocated;
@@ -31,7 +31,7 @@ static int allocated;
 static struct numbers numbers(void)
 {
     struct numbers n = {0};
-    double *to[] = {&n.sm, &n.dram, &n.rx, &n.tx, &n.throughput, &n.power, &n.reasons};
+    double *to[] = {&n.sm, &n.dram, &n.rx, &n.tx, &n.throughput, &n.power, &n.reasons, &n.energy};
     const char *path = getenv("STANDIN_GPM");
     FILE *f = path ? fopen(path, "r") : NULL;
     for (size_t i = 0; f && i < sizeof(to) / sizeof(to[0]); i++)
@@ -126,5 +126,17 @@ API(nvmlDeviceGetCurrentClocksEventReasons, nvml_device_t device, unsigned long 
 {
     (void)device;
     *ret = (unsigned long long)numbers().reasons;
+    return NVML_OK;
+}
+API(nvmlDeviceGetTotalEnergyConsumption, nvml_device_t device, unsigned long long *ret)
+{
+    (void)device;
+    *ret = (unsigned long long)numbers().energy;
+    return *ret ? NVML_OK : NVML_NOT_SUPPORTED;
+}
+API(nvmlDeviceGetEnforcedPowerLimit, nvml_device_t device, unsigned *ret)
+{
+    (void)device;
+    *ret = 700000;
     return NVML_OK;
 }

@@ -4,15 +4,21 @@
 #include "base/mem.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 enum {
     WHOLE = 1000,
     SLOWED = 900, /* a rate below this is one */
     USES_TIME = 50,
-    ROUNDS = 48,   /* of the least squares */
-    NOISE = 400,   /* a variance: a deviation of 2 % */
-    STRONG = 250,  /* permille of the variance that must go together */
-    ALIKE = 800,   /* two tenants that are there at the same times */
+    WORK = 400000, /* of the least squares: rounds by columns by columns */
+    ROUNDS_MOST = 4096,
+    APART =
+        5000, /* a variance: what of a tenant's part the others' parts do not tell; more than SMALL squared */
+    NOISE = 400,    /* a variance: a deviation of 2 % */
+    SWITCHES = 100, /* of the time may be nobody's because the card goes from one to another */
+    SMALL = 50,     /* a part of the card */
+    STRONG = 250,   /* permille of the variance that must go together */
+    ALIKE = 800,    /* two tenants that are there at the same times */
     CLEARER = 200, /* by so much another resource must explain more than turns, where the rate is a latency */
     POWER_REASONS = 0xec, /* power cap, slowdown, both kinds of heat, power brake */
 };
@@ -20,7 +26,8 @@ enum {
 static const uint32_t high[BH_CULPRIT_RESOURCES] = {[BH_CULPRIT_TIME] = USES_TIME,
                                                     [BH_CULPRIT_DRAM] = 400,
                                                     [BH_CULPRIT_PCIE] = 400,
-                                                    [BH_CULPRIT_POWER] = 300};
+                                                    [BH_CULPRIT_POWER] = 300,
+                                                    [BH_CULPRIT_WATTS] = 750};
 
 static const struct {
     const char *words, *counter;
@@ -29,7 +36,13 @@ static const struct {
     [BH_CULPRIT_DRAM] = {"memory bandwidth", "NVML GPM DRAM_BW_UTIL"},
     [BH_CULPRIT_PCIE] = {"PCIe", "NVML GPM PCIE_TX_PER_SEC and PCIE_RX_PER_SEC"},
     [BH_CULPRIT_POWER] = {"clocks lowered for power or heat", "NVML clocks event reasons"},
+    [BH_CULPRIT_WATTS] = {"power", "nvmlDeviceGetPowerUsage or nvmlDeviceGetEnforcedPowerLimit"},
 };
+
+const char *bh_culprit_words(enum bh_culprit_resource r)
+{
+    return names[r].words;
+}
 
 uint32_t bh_culprit_pcie(uint32_t rx_kbps, uint32_t tx_kbps, uint64_t link_kbps)
 {
@@ -39,15 +52,28 @@ uint32_t bh_culprit_pcie(uint32_t rx_kbps, uint32_t tx_kbps, uint64_t link_kbps)
     return most >= link_kbps ? WHOLE : (uint32_t)(most * WHOLE / link_kbps);
 }
 
+uint32_t bh_culprit_watts(uint32_t mw, uint32_t limit_mw)
+{
+    if (mw == BH_CULPRIT_UNKNOWN || limit_mw == BH_CULPRIT_UNKNOWN || limit_mw == 0)
+        return BH_CULPRIT_UNKNOWN;
+    return mw >= limit_mw ? WHOLE : (uint32_t)((uint64_t)mw * WHOLE / limit_mw);
+}
+
 uint32_t bh_culprit_power(uint64_t clock_reasons)
 {
     return clock_reasons & POWER_REASONS ? WHOLE : 0;
 }
 
+/* Nothing is more than all of it, whatever was counted. */
+static uint32_t bounded(uint32_t v)
+{
+    return v == BH_CULPRIT_UNKNOWN || v <= WHOLE ? v : WHOLE;
+}
+
 /* A tenant's part in an interval. Copies go beside the turns, so that for PCIe being there is all that is known. */
 static uint32_t part_of(const struct bh_culprit_use *u, enum bh_culprit_resource r)
 {
-    return r == BH_CULPRIT_PCIE ? (u->running ? WHOLE : 0) : u->gpu_permille;
+    return bounded(r == BH_CULPRIT_PCIE ? u->there_permille : u->gpu_permille);
 }
 
 static bool is_known(uint32_t v)
@@ -63,7 +89,7 @@ struct column {
 static void column_level(const struct bh_culprit_in *in, enum bh_culprit_resource r, struct column *ret)
 {
     for (uint32_t s = 0; s < in->n_samples; s++)
-        ret->v[s] = in->samples[s].level[r];
+        ret->v[s] = bounded(in->samples[s].level[r]);
 }
 
 static void column_part(const struct bh_culprit_in *in, uint32_t tenant, enum bh_culprit_resource r,
@@ -130,47 +156,124 @@ static bool varies(const struct bh_culprit_in *in, const struct column *c)
     return n >= BH_CULPRIT_FEW && sum / n >= NOISE;
 }
 
-/* Each tenant's own level of a resource, for the time it had; the sum over all explains what the card showed. */
-static void own_levels(const struct bh_culprit_in *in, enum bh_culprit_resource r,
-                       uint32_t ret[BH_CULPRIT_TENANTS])
+/* --- whose is what the card shows --- */
+
+/*
+ * Least squares in the sums that it needs: parts by parts, and parts by level. The last column is nobody's: the time in which
+ * none of the tenants held the card, which has a draw of its own. Numbers are for people and go nowhere else, so that
+ * they need not be whole.
+ */
+enum { COLUMNS = BH_CULPRIT_TENANTS + 1 };
+struct squares {
+    uint32_t n; /* columns */
+    double parts[COLUMNS][COLUMNS], level[COLUMNS];
+};
+
+static void squares_of(const struct bh_culprit_in *in, enum bh_culprit_resource r, struct squares *ret)
 {
-    struct column c;
-    uint64_t parts = 0;
-    for (uint32_t i = 0; i < in->n_tenants; i++) {
-        column_part(in, i, r, &c);
-        parts += mean(in, &c, NULL);
-    }
-    column_level(in, r, &c);
-    /* who cannot be told apart is taken to be alike, whatever the order */
-    const uint64_t even = parts ? (uint64_t)mean(in, &c, NULL) * WHOLE / parts : 0;
-    for (uint32_t i = 0; i < in->n_tenants; i++)
-        ret[i] = (uint32_t)(even > WHOLE ? WHOLE : even);
-    for (uint32_t round = 0; round < ROUNDS; round++)
+    const bool turns = r != BH_CULPRIT_PCIE;
+    *ret = (struct squares){.n = in->n_tenants + turns};
+    for (uint32_t s = 0; s < in->n_samples; s++) {
+        double x[COLUMNS] = {0}, sum = 0;
+        if (!is_known(in->samples[s].level[r]))
+            continue;
         for (uint32_t i = 0; i < in->n_tenants; i++) {
-            int64_t num = 0, den = 0;
-            for (uint32_t s = 0; s < in->n_samples; s++) {
-                const struct bh_culprit_sample *at = &in->samples[s];
-                const uint32_t x = part_of(&at->at[i], r);
-                if (!is_known(at->level[r]) || !is_known(x) || x == 0)
-                    continue;
-                int64_t rest = (int64_t)at->level[r] * WHOLE;
-                for (uint32_t k = 0; k < in->n_tenants; k++)
-                    if (k != i && is_known(part_of(&at->at[k], r)))
-                        rest -= (int64_t)ret[k] * part_of(&at->at[k], r);
-                num += rest / WHOLE * x;
-                den += (int64_t)x * x;
-            }
-            const int64_t level = den ? num * WHOLE / den : 0;
-            ret[i] = (uint32_t)(level < 0 ? 0 : level > WHOLE ? WHOLE : level);
+            const uint32_t part = part_of(&in->samples[s].at[i], r);
+            x[i] = is_known(part) ? part : 0;
+            sum += x[i];
         }
+        x[in->n_tenants] = sum + SWITCHES < WHOLE ? WHOLE - sum : 0;
+        for (uint32_t i = 0; i < ret->n; i++) {
+            ret->level[i] += x[i] * bounded(in->samples[s].level[r]);
+            for (uint32_t k = 0; k < ret->n; k++)
+                ret->parts[i][k] += x[i] * x[k];
+        }
+    }
+}
+
+/* Each column's level, none below zero; who cannot be told apart begins alike, whatever the order. */
+static void solve(const struct squares *q, double ret[COLUMNS])
+{
+    double own = 0, all = 0;
+    for (uint32_t i = 0; i < q->n; i++) {
+        own += q->level[i];
+        for (uint32_t k = 0; k < q->n; k++)
+            all += q->parts[i][k];
+    }
+    for (uint32_t i = 0; i < q->n; i++)
+        ret[i] = all > 0 ? own * WHOLE / all : 0;
+    const uint32_t most = WORK / (q->n * q->n + 1);
+    for (uint32_t round = 0; round < (most < ROUNDS_MOST ? most : ROUNDS_MOST); round++)
+        for (uint32_t i = 0; i < q->n; i++) {
+            double rest = q->level[i] * WHOLE;
+            for (uint32_t k = 0; k < q->n; k++)
+                rest -= k == i ? 0 : q->parts[i][k] * ret[k];
+            const double v = q->parts[i][i] > 0 ? rest / q->parts[i][i] : 0;
+            ret[i] = v < 0 ? 0 : v > WHOLE ? WHOLE : v;
+        }
+}
+
+/*
+ * What of a column the others do not tell: the sum of squares that is left when they have explained what they can of it. Levels
+ * have bounds, so that a small part cannot stand for a large one (SMALL).
+ */
+static double left_of(const struct squares *q, uint32_t which, uint32_t n_samples)
+{
+    double m[COLUMNS][COLUMNS];
+    memcpy(m, q->parts, sizeof(m));
+    for (uint32_t i = 0; i < q->n; i++)
+        m[i][i] += i == which ? 0 : (double)SMALL * SMALL * n_samples;
+    for (uint32_t i = 0; i < q->n; i++) {
+        const double at = m[i][i];
+        if (i == which)
+            continue;
+        for (uint32_t k = 0; k < q->n; k++) {
+            const double times = k == i ? 0 : m[k][i] / at;
+            for (uint32_t c = 0; times != 0 && c < q->n; c++)
+                m[k][c] -= times * m[i][c];
+        }
+    }
+    return m[which][which];
+}
+
+static void levels_of(const struct bh_culprit_in *in, enum bh_culprit_resource r,
+                      struct bh_culprit_levels *ret)
+{
+    struct squares q;
+    double own[COLUMNS] = {0};
+    struct column c;
+    uint32_t n;
+    column_level(in, r, &c);
+    (void)mean(in, &c, &n);
+    for (uint32_t i = 0; i < BH_CULPRIT_TENANTS; i++) {
+        ret->at[r][i] = BH_CULPRIT_UNKNOWN;
+        ret->told_apart[r][i] = false;
+    }
+    if (n < BH_CULPRIT_FEW) {
+        ret->missing |= 1u << r;
+        return;
+    }
+    squares_of(in, r, &q);
+    solve(&q, own);
+    for (uint32_t i = 0; i < in->n_tenants; i++) {
+        ret->at[r][i] = (uint32_t)(own[i] + 0.5);
+        ret->told_apart[r][i] = left_of(&q, i, n) >= (double)APART * n;
+    }
+}
+
+void bh_culprit_levels(const struct bh_culprit_in *in, struct bh_culprit_levels *ret)
+{
+    ret->missing = 0;
+    for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+        levels_of(in, (enum bh_culprit_resource)r, ret);
 }
 
 /* --- one victim --- */
 
 struct scene {
     const struct bh_culprit_in *in;
-    uint32_t own[BH_CULPRIT_RESOURCES][BH_CULPRIT_TENANTS];
-    uint32_t missing;
+    struct bh_culprit_levels own;
+    uint32_t missing; /* of those that slow somebody */
 };
 
 /* What a victim gets for the time it has, where the rate of a tenant alone is 1000. */
@@ -183,7 +286,7 @@ static void efficiency(const struct scene *sc, uint32_t victim, struct column *r
         ret->v[s] = BH_CULPRIT_UNKNOWN;
         if (!is_known(u->rate_permille) || !is_known(u->gpu_permille) || u->gpu_permille < solo / 50)
             continue;
-        const uint64_t e = u->rate_permille * solo / u->gpu_permille;
+        const uint64_t e = (uint64_t)bounded(u->rate_permille) * solo / bounded(u->gpu_permille);
         ret->v[s] = (uint32_t)(e > WHOLE ? WHOLE : e);
     }
 }
@@ -220,7 +323,7 @@ static bool suspect_of(const struct scene *sc, uint32_t victim, const struct col
     for (uint32_t i = 0; i < sc->in->n_tenants; i++) {
         column_part(sc->in, i, r, &part);
         const uint32_t time = mean(sc->in, &part, NULL);
-        const uint32_t level = r == BH_CULPRIT_TIME ? time : sc->own[r][i];
+        const uint32_t level = r == BH_CULPRIT_TIME ? time : sc->own.at[r][i];
         if (i == victim || level < high[r] || (r != BH_CULPRIT_TIME && time < USES_TIME))
             continue;
         const int32_t goes = together(sc->in, rate, &part);
@@ -237,19 +340,20 @@ static bool suspect_of(const struct scene *sc, uint32_t victim, const struct col
     return true;
 }
 
+enum bh_culprit_resource bh_culprit_most(const struct bh_culprit_levels *l, uint32_t tenant)
+{
+    unsigned most = BH_CULPRIT_TIME;
+    for (unsigned r = BH_CULPRIT_DRAM; r < BH_CULPRIT_RESOURCES; r++)
+        if (!(l->missing >> r & 1) && l->told_apart[r][tenant] && l->at[r][tenant] >= high[r] &&
+            (most == BH_CULPRIT_TIME || l->at[r][tenant] > l->at[most][tenant]))
+            most = r;
+    return (enum bh_culprit_resource)most;
+}
+
 static void most_used(const struct scene *sc, struct bh_culprit_finding *f)
 {
-    struct column part;
-    f->most = BH_CULPRIT_TIME;
-    f->most_permille = 0;
-    for (unsigned r = BH_CULPRIT_DRAM; r < BH_CULPRIT_RESOURCES; r++) {
-        const uint32_t level = sc->own[r][f->culprit];
-        column_part(sc->in, f->culprit, (enum bh_culprit_resource)r, &part);
-        if (sc->missing >> r & 1 || level < high[r] || level <= f->most_permille || !varies(sc->in, &part))
-            continue;
-        f->most = (enum bh_culprit_resource)r;
-        f->most_permille = level;
-    }
+    f->most = bh_culprit_most(&sc->own, f->culprit);
+    f->most_permille = f->most == BH_CULPRIT_TIME ? 0 : sc->own.at[f->most][f->culprit];
 }
 
 static void accuse(const struct scene *sc, enum bh_culprit_resource r, const struct suspect *who,
@@ -268,7 +372,7 @@ static bool fullest(const struct scene *sc, uint32_t victim, const struct column
                     enum bh_culprit_resource *ret_resource)
 {
     bool found = false;
-    for (unsigned r = BH_CULPRIT_DRAM; r < BH_CULPRIT_RESOURCES; r++) {
+    for (unsigned r = BH_CULPRIT_DRAM; r < BH_CULPRIT_WATTS; r++) {
         struct suspect who;
         if (sc->missing >> r & 1 || !suspect_of(sc, victim, rate, (enum bh_culprit_resource)r, &who))
             continue;
@@ -289,7 +393,7 @@ static void judge(const struct scene *sc, uint32_t victim, struct bh_culprit_fin
     enum bh_culprit_resource r = BH_CULPRIT_TIME;
     uint32_t n_rates, n_parts, n_got;
     for (uint32_t s = 0; s < sc->in->n_samples; s++)
-        rate.v[s] = sc->in->samples[s].at[victim].rate_permille;
+        rate.v[s] = bounded(sc->in->samples[s].at[victim].rate_permille);
     column_part(sc->in, victim, BH_CULPRIT_TIME, &part);
     *f = (struct bh_culprit_finding){
         .victim = victim, .missing = sc->missing, .verdict = BH_CULPRIT_NOT_SLOWED};
@@ -324,23 +428,15 @@ static void judge(const struct scene *sc, uint32_t victim, struct bh_culprit_fin
 void bh_culprit_find(const struct bh_culprit_in *in, struct bh_culprit_finding *ret)
 {
     struct scene sc = {.in = in};
-    struct column level;
-    for (unsigned r = BH_CULPRIT_DRAM; r < BH_CULPRIT_RESOURCES; r++) {
-        uint32_t n;
-        column_level(in, (enum bh_culprit_resource)r, &level);
-        (void)mean(in, &level, &n);
-        if (n < BH_CULPRIT_FEW)
-            sc.missing |= 1u << r;
-        else
-            own_levels(in, (enum bh_culprit_resource)r, sc.own[r]);
-    }
+    bh_culprit_levels(in, &sc.own);
+    sc.missing = sc.own.missing & (1u << BH_CULPRIT_DRAM | 1u << BH_CULPRIT_PCIE | 1u << BH_CULPRIT_POWER);
     for (uint32_t i = 0; i < in->n_tenants; i++)
         judge(&sc, i, &ret[i]);
 }
 
 /* --- in words --- */
 
-static void lease_words(const struct bh_culprit_tenant *t, struct bh_buf *out)
+void bh_culprit_lease(const struct bh_culprit_tenant *t, struct bh_buf *out)
 {
     bh_buf_printf(out, "lease %" PRIu64, t->id);
     if (t->name && *t->name)
@@ -368,15 +464,19 @@ static void rate_words(const struct bh_culprit_in *in, const struct bh_culprit_f
 static void named_words(const struct bh_culprit_in *in, const struct bh_culprit_finding *f,
                         struct bh_buf *out)
 {
-    lease_words(&in->tenants[f->culprit], out);
+    bh_culprit_lease(&in->tenants[f->culprit], out);
     bh_buf_str(out, " slowed ");
-    lease_words(&in->tenants[f->victim], out);
+    bh_culprit_lease(&in->tenants[f->victim], out);
     bh_buf_str(out, ": ");
     switch (f->resource) {
     case BH_CULPRIT_TIME:
         bh_buf_str(out, "it held the card ");
         percent(f->level_permille, out);
         bh_buf_str(out, " of the time");
+        if (f->share_permille) {
+            bh_buf_str(out, ", beyond its share of ");
+            percent(f->share_permille, out);
+        }
         if (f->most != BH_CULPRIT_TIME) {
             bh_buf_printf(out, ", with %s at ", names[f->most].words);
             percent(f->most_permille, out);
@@ -393,6 +493,7 @@ static void named_words(const struct bh_culprit_in *in, const struct bh_culprit_
         bh_buf_str(out, " of the time it held the card");
         break;
     case BH_CULPRIT_DRAM:
+    case BH_CULPRIT_WATTS: /* slows nobody by itself */
     case BH_CULPRIT_RESOURCES:
         bh_buf_printf(out, "%s ", names[BH_CULPRIT_DRAM].words);
         percent(f->level_permille, out);
@@ -415,10 +516,13 @@ static void missing_words(uint32_t missing, struct bh_buf *out)
 static void untold_words(const struct bh_culprit_in *in, const struct bh_culprit_finding *f,
                          struct bh_buf *out)
 {
-    lease_words(&in->tenants[f->victim], out);
+    bh_culprit_lease(&in->tenants[f->victim], out);
     switch (f->verdict) {
     case BH_CULPRIT_NO_RATE:
-        bh_buf_str(out, ": whether it is slowed cannot be told: it offers no rate or latency of its own\n");
+        bh_buf_str(
+            out,
+            ": whether a turn of it does less work than it would alone (memory bandwidth, caches, PCIe, power) "
+            "cannot be told: it offers no rate of its own\n");
         return;
     case BH_CULPRIT_NO_TIME:
         bh_buf_printf(out, " is slowed; by whom cannot be told, because %s is missing",

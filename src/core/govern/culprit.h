@@ -11,6 +11,8 @@
  *
  * A rate may come from a tenant's own latency (solo latency over latency). Waiting for a turn and working slower look
  * the same there, so that time is the answer unless another resource explains clearly more.
+ *
+ * What each uses while it holds the card is told without any rate (bh_culprit_levels).
  */
 #ifndef BH_CORE_GOVERN_CULPRIT_H
 #define BH_CORE_GOVERN_CULPRIT_H
@@ -33,6 +35,7 @@ enum bh_culprit_resource {
     BH_CULPRIT_DRAM,
     BH_CULPRIT_PCIE,
     BH_CULPRIT_POWER, /* clocks lowered for power or heat */
+    BH_CULPRIT_WATTS, /* what it draws, of the card's limit: slows nobody as long as clocks are not lowered */
     BH_CULPRIT_RESOURCES
 };
 
@@ -43,9 +46,9 @@ struct bh_culprit_tenant {
     bool latency;           /* its rate is made from its latency */
 };
 struct bh_culprit_use {
-    uint32_t gpu_permille;  /* of the interval on the card, or BH_CULPRIT_UNKNOWN */
-    uint32_t rate_permille; /* of its own rate alone, or BH_CULPRIT_UNKNOWN */
-    bool running;           /* it was there and not paused */
+    uint32_t gpu_permille;   /* of the interval on the card, or BH_CULPRIT_UNKNOWN */
+    uint32_t rate_permille;  /* of its own rate alone, or BH_CULPRIT_UNKNOWN */
+    uint32_t there_permille; /* of the interval in which it was there and not paused, or BH_CULPRIT_UNKNOWN */
 };
 struct bh_culprit_sample {
     uint32_t level
@@ -58,15 +61,35 @@ struct bh_culprit_in {
     const struct bh_culprit_sample *samples;
 };
 
+/*
+ * What each uses: for the time it held the card, and of PCIe, where copies go beside the turns, for the time it was there.
+ * Permille of what the card has; TIME: multiprocessors with work. BH_CULPRIT_UNKNOWN where there is no counter. Where parts of the
+ * card never changed so that it could be told apart from the others', it is what it would be if they were alike.
+ */
+struct bh_culprit_levels {
+    uint32_t at[BH_CULPRIT_RESOURCES][BH_CULPRIT_TENANTS];
+    bool told_apart[BH_CULPRIT_RESOURCES][BH_CULPRIT_TENANTS];
+    uint32_t missing; /* bit r: resource r has no counter */
+};
+void bh_culprit_levels(const struct bh_culprit_in *in, struct bh_culprit_levels *ret);
+/* Which of them it uses most, of those that are high and told apart; TIME: none. */
+enum bh_culprit_resource bh_culprit_most(const struct bh_culprit_levels *l, uint32_t tenant);
+/* `memory bandwidth` */
+const char *bh_culprit_words(enum bh_culprit_resource r);
+/* `lease 7 (train)` */
+void bh_culprit_lease(const struct bh_culprit_tenant *t, struct bh_buf *out);
+
 /* The busier direction over what the link carries; UNKNOWN where one of the three is, or the link is 0. */
 uint32_t bh_culprit_pcie(uint32_t rx_kbps, uint32_t tx_kbps, uint64_t link_kbps);
+/* What it draws of what it may; UNKNOWN where one is, or the limit is 0. */
+uint32_t bh_culprit_watts(uint32_t mw, uint32_t limit_mw);
 /* 1000 where the driver's reasons for lower clocks are power, heat or a brake; 0: none, or the card merely idles. */
 uint32_t bh_culprit_power(uint64_t clock_reasons);
 
 enum bh_culprit_verdict {
     BH_CULPRIT_NAMED,
     BH_CULPRIT_NOT_SLOWED,
-    BH_CULPRIT_NO_RATE,   /* the tenant offers none, or too few */
+    BH_CULPRIT_NO_RATE,   /* the tenant offers none, or too few: what its time is worth is not known */
     BH_CULPRIT_NO_TIME,   /* nobody knows when it was on the card */
     BH_CULPRIT_MISSING,   /* beyond its turns, and counters are missing */
     BH_CULPRIT_NONE_FULL, /* beyond its turns, and no counter is high */
@@ -81,6 +104,8 @@ struct bh_culprit_finding {
     uint32_t most_permille;
     uint32_t rate_permille; /* of the victim, on average */
     uint32_t missing;       /* bit r: resource r has no counter */
+    uint32_t
+        share_permille; /* of TIME: what is the culprit's own, where the caller says that it has more; else 0 */
 };
 
 /* One for each tenant, in their order; ret has room for all. */

@@ -30,7 +30,7 @@ static void begin(uint32_t n_tenants)
         in.tenants[i] = (struct bh_culprit_tenant){.id = 7 + 2 * i, .name = names[i]};
     for (uint32_t s = 0; s < N; s++)
         for (uint32_t i = 0; i < BH_CULPRIT_TENANTS; i++)
-            samples[s].at[i] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, false};
+            samples[s].at[i] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, 0};
 }
 
 /* The level that the card shows: what each has for the time it has. */
@@ -43,7 +43,7 @@ static void level(uint32_t s, enum bh_culprit_resource r, uint32_t a, uint32_t b
 
 static void use(uint32_t s, uint32_t tenant, uint32_t gpu, uint32_t rate)
 {
-    samples[s].at[tenant] = (struct bh_culprit_use){gpu, rate, true};
+    samples[s].at[tenant] = (struct bh_culprit_use){gpu, rate, 1000};
 }
 
 static const char *words(void)
@@ -79,7 +79,8 @@ TEST(turns_alone_are_time)
     CHECK_EQ(found[B].culprit, A);
     CHECK(strstr(
         said,
-        "lease 7 (train): whether it is slowed cannot be told: it offers no rate or latency of its own\n"));
+        "lease 7 (train): whether a turn of it does less work than it would alone (memory bandwidth, caches, "
+        "PCIe, power) cannot be told: it offers no rate of its own\n"));
     CHECK(strstr(
         said,
         "lease 7 (train) slowed lease 9 (serve): it held the card 60 % of the time; serve at 39 % of its own rate\n"));
@@ -108,7 +109,7 @@ static void plant(enum bh_culprit_resource r, uint32_t own)
         const uint32_t a = s / 4 % 2 ? 500 : 0, c = s % 3 ? 60 : 140;
         const uint32_t b = 950 - a - c;
         use(s, A, a, BH_CULPRIT_UNKNOWN);
-        samples[s].at[A].running = a > 0;
+        samples[s].at[A].there_permille = a > 0 ? 1000 : 0;
         use(s, B, b, noisy(b * (a ? 60 : 100) / 100));
         use(s, C, c, BH_CULPRIT_UNKNOWN);
         level(s, BH_CULPRIT_DRAM, r == BH_CULPRIT_DRAM ? own : 100, 100, 900);
@@ -173,7 +174,7 @@ TEST(who_cannot_be_told_apart_is_not_accused)
         const bool on = s % 2;
         use(s, A, 0, BH_CULPRIT_UNKNOWN);
         use(s, C, 0, BH_CULPRIT_UNKNOWN);
-        samples[s].at[A].running = samples[s].at[C].running = on;
+        samples[s].at[A].there_permille = samples[s].at[C].there_permille = on ? 1000 : 0;
         samples[s].level[BH_CULPRIT_DRAM] = 20;
         samples[s].level[BH_CULPRIT_PCIE] = on ? 950 : 20;
         use(s, B, 950, on ? 600 : 950);
@@ -182,7 +183,7 @@ TEST(who_cannot_be_told_apart_is_not_accused)
     CHECK_EQ(found[B].verdict, BH_CULPRIT_SEVERAL);
     CHECK_EQ(found[B].resource, BH_CULPRIT_PCIE);
     for (uint32_t s = 0; s < N; s++) /* one of them stays: it is the other */
-        samples[s].at[C].running = true;
+        samples[s].at[C].there_permille = 1000;
     (void)words();
     CHECK_EQ(found[B].verdict, BH_CULPRIT_NAMED);
     CHECK_EQ(found[B].culprit, A);
@@ -275,6 +276,135 @@ TEST(few_samples_tell_nothing)
     CHECK_EQ(found[B].verdict, BH_CULPRIT_NO_RATE);
     in.n_samples = 0;
     CHECK(strstr(words(), "cannot be told"));
+}
+
+/* ---- what each uses, without any rate ---- */
+
+static uint32_t level_of(enum bh_culprit_resource r, uint32_t tenant, bool *ret_told)
+{
+    static struct bh_culprit_levels l;
+    bh_culprit_levels(&in, &l);
+    *ret_told = l.told_apart[r][tenant];
+    return l.at[r][tenant];
+}
+
+static bool near(uint32_t v, uint32_t want)
+{
+    return v + 50 >= want && v <= want + 50;
+}
+
+/* Turns that do not fit into an interval: that alone tells two apart that always share alike. */
+TEST(turns_tell_apart_and_slices_do_not)
+{
+    bool told;
+    begin(2);
+    for (uint32_t s = 0; s < N; s++) {
+        const uint32_t a = 420 + s % 5 * 40;
+        use(s, A, a, BH_CULPRIT_UNKNOWN);
+        use(s, B, 980 - a, BH_CULPRIT_UNKNOWN);
+        level(s, BH_CULPRIT_TIME, 980, 970, 0);
+        level(s, BH_CULPRIT_DRAM, 920, 60, 0);
+        level(s, BH_CULPRIT_WATTS, 930, 500, 0);
+    }
+    CHECK(near(level_of(BH_CULPRIT_TIME, A, &told), 980) && told);
+    CHECK(near(level_of(BH_CULPRIT_DRAM, A, &told), 920) && told);
+    CHECK(near(level_of(BH_CULPRIT_DRAM, B, &told), 60) && told);
+    CHECK(near(level_of(BH_CULPRIT_WATTS, A, &told), 930) && told);
+    CHECK(near(level_of(BH_CULPRIT_WATTS, B, &told), 500) && told);
+    for (uint32_t s = 0; s < N; s++) {
+        use(s, A, noisy(490), BH_CULPRIT_UNKNOWN);
+        use(s, B, noisy(490), BH_CULPRIT_UNKNOWN);
+        level(s, BH_CULPRIT_DRAM, 920, 60, 0);
+    }
+    (void)level_of(BH_CULPRIT_DRAM, A, &told);
+    CHECK(!told);
+    for (uint32_t s = 0; s < 4; s++) { /* a few without it are enough */
+        use(s, A, 0, BH_CULPRIT_UNKNOWN);
+        use(s, B, 980, BH_CULPRIT_UNKNOWN);
+        level(s, BH_CULPRIT_DRAM, 920, 60, 0);
+    }
+    CHECK(near(level_of(BH_CULPRIT_DRAM, A, &told), 920) && told);
+    CHECK(near(level_of(BH_CULPRIT_DRAM, B, &told), 60) && told);
+}
+
+/* An empty card draws power too, and that is nobody's. */
+TEST(what_an_empty_card_draws_is_nobodys)
+{
+    bool told;
+    begin(1);
+    for (uint32_t s = 0; s < N; s++) {
+        const uint32_t a = s * 20;
+        use(s, A, a, BH_CULPRIT_UNKNOWN);
+        samples[s].level[BH_CULPRIT_WATTS] = (700 * a + 120 * (1000 - a)) / 1000;
+    }
+    CHECK(near(level_of(BH_CULPRIT_WATTS, A, &told), 700) && told);
+}
+
+TEST(alone_all_of_it_is_its_own)
+{
+    bool told;
+    begin(1);
+    for (uint32_t s = 0; s < N; s++) {
+        use(s, A, 1000, BH_CULPRIT_UNKNOWN);
+        level(s, BH_CULPRIT_DRAM, 850, 0, 0);
+        samples[s].level[BH_CULPRIT_PCIE] = 730;
+        samples[s].level[BH_CULPRIT_WATTS] = BH_CULPRIT_UNKNOWN;
+    }
+    CHECK(near(level_of(BH_CULPRIT_DRAM, A, &told), 850) && told);
+    CHECK(near(level_of(BH_CULPRIT_PCIE, A, &told), 730) && told);
+    CHECK_EQ(level_of(BH_CULPRIT_WATTS, A, &told), BH_CULPRIT_UNKNOWN);
+    CHECK(!told);
+}
+
+TEST(no_time_at_all_and_every_place_taken)
+{
+    static struct bh_culprit_levels l;
+    bool told;
+    begin(2); /* nobody ever held the card, and it shows bandwidth all the same */
+    for (uint32_t s = 0; s < N; s++)
+        samples[s].level[BH_CULPRIT_DRAM] = 900;
+    CHECK_EQ(level_of(BH_CULPRIT_DRAM, A, &told), 0);
+    CHECK(!told);
+    in.n_samples = 0;
+    bh_culprit_levels(&in, &l);
+    CHECK_EQ(l.missing, (1u << BH_CULPRIT_RESOURCES) - 1);
+    CHECK_EQ(bh_culprit_most(&l, A), BH_CULPRIT_TIME);
+    begin(2);
+    in.n_tenants = BH_CULPRIT_TENANTS;
+    in.n_samples = BH_CULPRIT_SAMPLES;
+    for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++)
+        for (uint32_t i = 0; i < BH_CULPRIT_TENANTS; i++) {
+            use(s, i, s % BH_CULPRIT_TENANTS == i ? 900 : 3, BH_CULPRIT_UNKNOWN);
+            samples[s].level[BH_CULPRIT_DRAM] = s % BH_CULPRIT_TENANTS == 5 ? 850 : 50;
+        }
+    bh_culprit_levels(&in, &l);
+    CHECK(near(l.at[BH_CULPRIT_DRAM][5], 940) && l.told_apart[BH_CULPRIT_DRAM][5]);
+    CHECK(near(l.at[BH_CULPRIT_DRAM][6], 50));
+    CHECK_EQ(bh_culprit_most(&l, 5), BH_CULPRIT_DRAM);
+    CHECK_EQ(bh_culprit_most(&l, 6), BH_CULPRIT_TIME);
+}
+
+/* Numbers that no card has: nothing overflows, and levels keep their bounds. */
+TEST(hostile_numbers)
+{
+    static struct bh_culprit_levels l;
+    begin(3);
+    for (uint32_t s = 0; s < N; s++) {
+        use(s, A, UINT32_MAX - 1, UINT32_MAX - 1);
+        use(s, B, s % 2 ? BH_CULPRIT_UNKNOWN : 0, BH_CULPRIT_UNKNOWN);
+        samples[s].at[C].there_permille = UINT32_MAX - 1;
+        for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+            samples[s].level[r] = s % 3 ? UINT32_MAX - 1 : 0;
+    }
+    bh_culprit_levels(&in, &l);
+    for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
+        for (uint32_t i = 0; i < in.n_tenants; i++)
+            CHECK(l.at[r][i] <= 1000);
+    (void)words();
+    CHECK_EQ(bh_culprit_watts(3, 0), BH_CULPRIT_UNKNOWN);
+    CHECK_EQ(bh_culprit_watts(BH_CULPRIT_UNKNOWN, 700000), BH_CULPRIT_UNKNOWN);
+    CHECK_EQ(bh_culprit_watts(900000, 700000), 1000);
+    CHECK_EQ(bh_culprit_watts(350000, 700000), 500);
 }
 
 TEST(raw_numbers_become_levels)
