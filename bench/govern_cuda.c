@@ -103,7 +103,8 @@ static const char ptx[] =
     "{%u0,%u1,%u2,%u3}, {%v0,%v1}, {%x" n "0,%x" n "1,%x" n "2,%x" n "3};\n"
 #define FILL4(n) \
     " mov.f32 %x" n "0, %a;\n mov.f32 %x" n "1, %b;\n mov.f32 %x" n "2, %c;\n mov.f32 %x" n "3, %a;\n"
-#define HOT MMA("0") FMA8 MMA("1") FMA8 MMA("2") FMA8 MMA("3") FMA8
+#define FILL FILL4("0") FILL4("1") FILL4("2") FILL4("3")
+#define HOT  MMA("0") FMA8 MMA("1") FMA8 MMA("2") FMA8 MMA("3") FMA8
 static const char hot_ptx[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     ".visible .entry hot(.param .u32 rounds, .param .u64 out)\n{\n"
@@ -118,12 +119,10 @@ static const char hot_ptx[] =
     " mul.lo.u32 %u2, %t, 0xC2B2AE3D;\n and.b32 %u2, %u2, 0x807F807F;\n or.b32 %u2, %u2, 0x3F003F00;\n"
     " mul.lo.u32 %u3, %t, 0x27D4EB2F;\n and.b32 %u3, %u3, 0x807F807F;\n or.b32 %u3, %u3, 0x3F003F00;\n"
     " mul.lo.u32 %v0, %t, 0x165667B1;\n and.b32 %v0, %v0, 0x807F807F;\n or.b32 %v0, %v0, 0x3F003F00;\n"
-    " mul.lo.u32 %v1, %t, 0xD3A2646C;\n and.b32 %v1, %v1, 0x807F807F;\n or.b32 %v1, %v1, 0x3F003F00;\n" FILL4(
-        "0") FILL4("1") FILL4("2")
-        FILL4(
-            "3") "again:\n" HOT HOT " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
-                 " add.f32 %a, %a, %x00;\n add.f32 %a, %a, %x10;\n add.f32 %a, %a, %x20;\n add.f32 %a, %a, %x30;\n"
-                 " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n";
+    " mul.lo.u32 %v1, %t, 0xD3A2646C;\n and.b32 %v1, %v1, 0x807F807F;\n or.b32 %v1, %v1, 0x3F003F00;\n" FILL
+    "again:\n" HOT HOT " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
+    " add.f32 %a, %a, %x00;\n add.f32 %a, %a, %x10;\n add.f32 %a, %a, %x20;\n add.f32 %a, %a, %x30;\n"
+    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n";
 
 static struct {
     CUstream stream;
