@@ -142,7 +142,9 @@ static void write_table(struct bh_buf *out, const struct bh_governor_rows *rows)
 static void write_noise(struct bh_buf *out, const struct bh_governor_noise *noise)
 {
     if (noise->n)
-        bh_buf_str(out, "\nWho slows whom, judged from outside by time and turns on the card:\n");
+        bh_buf_str(
+            out,
+            "\nWho uses what and who slows whom, judged from outside by time on the card and its counters:\n");
     for (size_t i = 0; i < noise->n; i++) {
         bh_buf_printf(out, "GPU %" PRIu32 ": ", noise->at[i].gpu);
         bh_text_add(out, noise->at[i].text);
@@ -227,8 +229,9 @@ const struct bh_cmd bh_cmd_shares = {
         "to change that from inside. A dash: the driver does not tell.\n"
         "\n"
         "Time is all that is divided: memory bandwidth, caches, PCIe and power are shared as ever. While\n"
-        "commands compete, lines below the table say who slows whom by which of them. No command tells its\n"
-        "rate: it is judged by its time on the GPU, and by how long its turns take where they end because\n"
+        "commands compete, lines below the table say what each uses of them while it holds the GPU, who has\n"
+        "the time that another could use, and who slows whom. No command tells its rate: it is judged by its\n"
+        "time on the GPU, by the driver's counters, and by how long its turns take where they end because\n"
         "its work does. How long it waits for a turn is not seen. What cannot be told is said, with the\n"
         "counter that is missing.\n"
         "\n"
