@@ -12,7 +12,7 @@ enum {
     MATTERS = 50,     /* permille of the card: a target below that is too small to lack something */
     STEADY = 4,       /* one in so many: the turns of a tenant that are its usual ones */
     FULL = 900,       /* permille of the card: who has that lacks nothing */
-    HARDLY = 5,       /* one in so many of the time it is there */
+    HARDLY = 3,       /* one in so many of the time it is there */
     STRANGER = 250,   /* permille of the card that is busy and none of ours */
     APART_MS = 10000, /* intervals further apart belong to two stories */
     MARK_MS = 600000, /* and these are too old to tell of anybody */
@@ -527,7 +527,7 @@ uint32_t bh_noise_judge(struct bh_noise *n, struct bh_noise_uses *ret)
         judge_tenant(n, i);
     }
     bh_culprit_levels(&n->in, &n->levels);
-    bh_culprit_find(&n->in, n->found);
+    bh_culprit_find(&n->in, &n->levels, n->found);
     for (uint32_t i = 0; i < n->n; i++) {
         temper(n, &n->found[i]);
         if (!n->tenants[i].here)

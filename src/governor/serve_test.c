@@ -165,6 +165,29 @@ TEST(a_list_ends_with_who_slows_whom)
     CHECK_EQ(counters.closed, 1);
 }
 
+TEST(what_each_uses_is_in_its_row)
+{
+    static struct counters counters = {.dram = 900, .mw = 630000, .link_kbps = 1000000};
+    const struct bh_gauge_source source = counters_source(&counters);
+    CHECK(begin_with((struct bh_serve_config){.listener = -1, .stop = -1, .gauge = &source}));
+    const int a = warden(1, "train", 3), o = dial();
+    const struct bh_govern_order list = order_of(BH_GOVERN_LIST, 0, "");
+    struct bh_govern_row r;
+    CHECK(a >= 0 && o >= 0 && say(o, &list, sizeof(list)));
+    CHECK_EQ(recv(o, &r, sizeof(r), 0), sizeof(r));
+    CHECK(r.dram_permille == UINT32_MAX && r.power_permille == UINT32_MAX && r.sm_permille == UINT32_MAX);
+    CHECK_EQ(answer(o).code, 0);
+    work(20000 * MS);
+    CHECK(say(o, &list, sizeof(list)));
+    CHECK_EQ(recv(o, &r, sizeof(r), 0), sizeof(r));
+    CHECK(r.dram_permille > 800 && r.dram_permille <= 1000 && r.power_permille > 800);
+    CHECK(r.pcie_permille == 0 && r.lowered_permille == 0);
+    CHECK_EQ(answer(o).code, 0);
+    close(a), close(o);
+    bh_serve_round(s, now);
+    CHECK_EQ(bh_serve_free(s), 0);
+}
+
 TEST(who_is_cut_off_or_goes_leaves_nobody_paused)
 {
     CHECK(begin());

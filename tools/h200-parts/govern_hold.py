@@ -189,14 +189,14 @@ def culprits(table, tools):
     table.begin('culprits')
     for kind, (resource, *_) in HOGS.items():
         name = f'{resource} hog'
-        if tools.only not in name or not table.enough(name, 35):
+        if tools.only not in name or not table.enough(name, 40):
             continue
-        seconds = 16
+        seconds = 18
         ts = [Tenant(tools, 'graph', seconds, ['--share', 50], None, 'victim').ready()]
         try:
             ts[0].go()
-            time.sleep(4)
-            ts.append(Tenant(tools, kind, seconds - 5, ['--share', 50], None, 'hog').ready())
+            time.sleep(6)  # one look a second while it is alone
+            ts.append(Tenant(tools, kind, seconds - 7, ['--share', 50], None, 'hog').ready())
             ts[1].go()
             time.sleep(8)
             _, out, _ = run(tools.bulkhead, 'shares', '-o', 'json', timeout=10)
@@ -211,7 +211,7 @@ def culprits(table, tools):
         except ValueError:
             said = {}
         words, ok, levels = named(said, kind)
-        slowed = ts[0].rate(9, 13) / max(ts[0].rate(1, 4), 1e-9)
+        slowed = ts[0].rate(11, 15) / max(ts[0].rate(1, 5), 1e-9)
         table.row(name, f'{words} [its level {levels["hog"]}, the victim\'s {levels["victim"]}, of 1000; the victim at {100 * slowed:.0f} % of its rate alone]',
                   'the hog is named by its resource, or the counter that is missing', ok, said=said, levels=levels, victim=slowed, text=text)
 

@@ -164,6 +164,7 @@ static bool varies(const struct bh_culprit_in *in, const struct column *c)
  * they need not be whole.
  */
 enum { COLUMNS = BH_CULPRIT_TENANTS + 1 };
+#define STILL 0.01 /* permille: a round that changes no more was the last one */
 struct squares {
     uint32_t n; /* columns */
     double parts[COLUMNS][COLUMNS], level[COLUMNS];
@@ -203,14 +204,19 @@ static void solve(const struct squares *q, double ret[COLUMNS])
     for (uint32_t i = 0; i < q->n; i++)
         ret[i] = all > 0 ? own * WHOLE / all : 0;
     const uint32_t most = WORK / (q->n * q->n + 1);
-    for (uint32_t round = 0; round < (most < ROUNDS_MOST ? most : ROUNDS_MOST); round++)
+    double moved = 1;
+    for (uint32_t round = 0; moved > STILL && round < (most < ROUNDS_MOST ? most : ROUNDS_MOST); round++) {
+        moved = 0;
         for (uint32_t i = 0; i < q->n; i++) {
             double rest = q->level[i] * WHOLE;
             for (uint32_t k = 0; k < q->n; k++)
                 rest -= k == i ? 0 : q->parts[i][k] * ret[k];
             const double v = q->parts[i][i] > 0 ? rest / q->parts[i][i] : 0;
-            ret[i] = v < 0 ? 0 : v > WHOLE ? WHOLE : v;
+            const double to = v < 0 ? 0 : v > WHOLE ? WHOLE : v, by = to > ret[i] ? to - ret[i] : ret[i] - to;
+            moved = by > moved ? by : moved;
+            ret[i] = to;
         }
+    }
 }
 
 /*
@@ -272,7 +278,7 @@ void bh_culprit_levels(const struct bh_culprit_in *in, struct bh_culprit_levels 
 
 struct scene {
     const struct bh_culprit_in *in;
-    struct bh_culprit_levels own;
+    const struct bh_culprit_levels *own;
     uint32_t missing; /* of those that slow somebody */
 };
 
@@ -323,7 +329,7 @@ static bool suspect_of(const struct scene *sc, uint32_t victim, const struct col
     for (uint32_t i = 0; i < sc->in->n_tenants; i++) {
         column_part(sc->in, i, r, &part);
         const uint32_t time = mean(sc->in, &part, NULL);
-        const uint32_t level = r == BH_CULPRIT_TIME ? time : sc->own.at[r][i];
+        const uint32_t level = r == BH_CULPRIT_TIME ? time : sc->own->at[r][i];
         if (i == victim || level < high[r] || (r != BH_CULPRIT_TIME && time < USES_TIME))
             continue;
         const int32_t goes = together(sc->in, rate, &part);
@@ -352,8 +358,8 @@ enum bh_culprit_resource bh_culprit_most(const struct bh_culprit_levels *l, uint
 
 static void most_used(const struct scene *sc, struct bh_culprit_finding *f)
 {
-    f->most = bh_culprit_most(&sc->own, f->culprit);
-    f->most_permille = f->most == BH_CULPRIT_TIME ? 0 : sc->own.at[f->most][f->culprit];
+    f->most = bh_culprit_most(sc->own, f->culprit);
+    f->most_permille = f->most == BH_CULPRIT_TIME ? 0 : sc->own->at[f->most][f->culprit];
 }
 
 static void accuse(const struct scene *sc, enum bh_culprit_resource r, const struct suspect *who,
@@ -425,11 +431,11 @@ static void judge(const struct scene *sc, uint32_t victim, struct bh_culprit_fin
         f->verdict = sc->missing ? BH_CULPRIT_MISSING : BH_CULPRIT_NONE_FULL;
 }
 
-void bh_culprit_find(const struct bh_culprit_in *in, struct bh_culprit_finding *ret)
+void bh_culprit_find(const struct bh_culprit_in *in, const struct bh_culprit_levels *levels,
+                     struct bh_culprit_finding *ret)
 {
-    struct scene sc = {.in = in};
-    bh_culprit_levels(in, &sc.own);
-    sc.missing = sc.own.missing & (1u << BH_CULPRIT_DRAM | 1u << BH_CULPRIT_PCIE | 1u << BH_CULPRIT_POWER);
+    const uint32_t used = 1u << BH_CULPRIT_DRAM | 1u << BH_CULPRIT_PCIE | 1u << BH_CULPRIT_POWER;
+    const struct scene sc = {.in = in, .own = levels, .missing = levels->missing & used};
     for (uint32_t i = 0; i < in->n_tenants; i++)
         judge(&sc, i, &ret[i]);
 }

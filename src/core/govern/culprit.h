@@ -108,8 +108,9 @@ struct bh_culprit_finding {
         share_permille; /* of TIME: what is the culprit's own, where the caller says that it has more; else 0 */
 };
 
-/* One for each tenant, in their order; ret has room for all. */
-void bh_culprit_find(const struct bh_culprit_in *in, struct bh_culprit_finding *ret);
+/* One for each tenant, in their order; ret has room for all. levels: of the same input. */
+void bh_culprit_find(const struct bh_culprit_in *in, const struct bh_culprit_levels *levels,
+                     struct bh_culprit_finding *ret);
 /* One line for each that is slowed or cannot be judged:
  * `lease 7 (train) slowed lease 9 (serve): memory bandwidth 87 % while it held the card; serve at 61 % of its own rate`. */
 void bh_culprit_report(const struct bh_culprit_in *in, const struct bh_culprit_finding *findings,

@@ -9,6 +9,7 @@ enum { N = 40, A = 0, B = 1, C = 2 };
 
 static struct bh_culprit_sample samples[BH_CULPRIT_SAMPLES];
 static struct bh_culprit_in in;
+static struct bh_culprit_levels levels;
 static struct bh_culprit_finding found[BH_CULPRIT_TENANTS];
 static uint64_t seed;
 
@@ -51,7 +52,8 @@ static const char *words(void)
     static struct bh_buf out;
     bh_buf_fini(&out);
     bh_buf_init(&out, 8192);
-    bh_culprit_find(&in, found);
+    bh_culprit_levels(&in, &levels);
+    bh_culprit_find(&in, &levels, found);
     bh_culprit_report(&in, found, &out);
     return bh_buf_text(&out);
 }
