@@ -22,8 +22,8 @@ REST = '''roles:
 prices: {gpuHour: 2.50, memoryGiBHour: 0.02, currency: EUR, borrowed: 60%}
 audit: {enabled: true, retention: 365d}
 '''
-# One whole card: chat is promised it, train has what chat leaves.
-WHOLE = 'bulkhead: 1\ntenants:\n' + TENANT % ('chat', 'serving', 100, '{model: hard, gpus: 1}') + TENANT % ('train', 'training', 200, FAIR % 0) + '''pools:
+# One whole card: it is promised to chat, and lent to train while chat does not want it.
+WHOLE = 'bulkhead: 1\ntenants:\n' + TENANT % ('chat', 'serving', 100, FAIR % 1) + TENANT % ('train', 'training', 200, FAIR % 0) + '''pools:
   - {name: cards, match: {gpus: [0]}, mechanism: whole, tier: process, tenants: [chat, train]}
 ''' + REST
 # The same card in parts: half, a quarter and a quarter are promised, nightly has what is left. Three pools have it, one after the other.
@@ -39,6 +39,7 @@ PARTS = 'bulkhead: 1\ntenants:\n' + ''.join(TENANT % t for t in (
 CAP_GIB, OVER_GIB = 20, 24
 # What PyTorch and a CUDA context take beside what was asked for is inside the cap; what a scrub cannot have is the driver's own.
 COVERED, ADOPTED_GAP_S = 0.97, 1.0
+OFF, SETTLE_S = 0.07, 1.0  # how far a part may be from its target, and how long a new division takes
 START_S = 60  # until a tenant trains: Python, PyTorch and a context, on a machine that has not read them yet
 
 
@@ -84,12 +85,15 @@ class Watch:
         self.thread.join(5)
 
 
-def trained(t, name, w, job, status=0):
-    """A row for what a tenant got done, and how it ended."""
+def trained(t, d, name, job_id, status=0):
+    """A row for what a tenant got done, and how it ended: what it wrote is whole only then."""
+    job = d.wait(job_id, 'ended', 40)
+    w = d.work(job_id)
     loss = f'loss {w.have.get("first-loss")} to {w.have.get("last-loss")}'
     falls = float(w.have.get('last-loss', 'inf')) < float(w.have.get('first-loss', 0))
     t.row(name, f'{w.steps()} steps, {w.rate():.1f}/s, {loss}; ended: {job["end"]} {job["status"]}', f'to the end, loss falls, status {status}',
           w.ended and falls and job['end'] == 'exited' and job['status'] == status, steps=w.steps(), rate=w.rate(), have=w.have)
+    return w
 
 
 def one_lease(d, job):
@@ -120,35 +124,35 @@ def whole(t, d, g):
     g.keep('whole', d.shown(), d.shown('leases'), d.shown('why', second))
     state = d.state_of(second)
     t.row('whole: the second waits, and why', d.why(second)[:110], 'waiting', state == 'waiting')
-    t.row('whole: on the card', gib(sum(g.nvml.held().values())), '40 GiB and its model', sum(g.nvml.held().values()) >= 40 * GIB or g.simulated)
-    job = d.wait(first, 'ended', 40)
-    lease = one_lease(d, first)
-    w = d.work(first)
+    t.row('whole: on the card', gib(sum(g.nvml.held().values())), '40 GiB and its model', sum(g.nvml.held().values()) >= 40 * GIB)
+    w = trained(t, d, 'whole: the first trains', first, 3)
     g.alone = w.rate(w.points[0][0] + 1) if w.points else 0.0
-    trained(t, 'whole: the first trains', w, job, 3)
+    lease = one_lease(d, first)
     until(lambda: d.lease(lease)['lease']['state'] in ('released', 'quarantined'), 40, lambda: f'{lease} to be released')
     scrub_row(t, d, 'whole: between them', lease)
-    w = d.training(second, START_S)
+    d.training(second, START_S)
     steps = {s['to']: s['at_ms'] for s in d.lease(lease)['history']}
     begun = {s['to']: s['at_ms'] for s in d.lease(one_lease(d, second))['history']}
     t.row('whole: the second begins after the scrub', f'{begun["active"] - steps["released"]} ms after it; the scrub took '
           f'{steps["released"] - steps["scrubbing"]} ms', 'not before', begun['preparing'] >= steps['released'] >= steps['scrubbing'],
           scrub_ms=steps['released'] - steps['scrubbing'])
-    job = d.wait(second, 'ended', 30)
-    trained(t, 'whole: the second trains', d.work(second), job)
+    trained(t, d, 'whole: the second trains', second)
     until(lambda: not d.busy(), 30, lambda: 'the second to be cleared')
     scrub_row(t, d, 'whole: after the second', one_lease(d, second))
     empty(t, g, 'whole: the card after')
     g.keep('whole', d.shown('describe', lease), d.shown('describe', first), d.shown('describe', second))
 
 
-def delivered(d, leases):
-    """What `bulkhead shares` says each of them had of the last second, in percent; None where it says nothing."""
+def said_of(d, leases):
+    """What `bulkhead shares` says of each of these leases now."""
     rc, out, _ = d.command('shares', '-o', 'json')
-    with contextlib.suppress(ValueError, KeyError, TypeError):
-        rows = {r['name']: r for r in json.loads(out)['shares']} if rc == 0 else {}
-        return {x: rows.get(x) for x in leases}
-    return {x: None for x in leases}
+    rows = {r['name']: r for r in json.loads(out)['shares']} if rc == 0 else {}
+    return {x: rows[x] for x in leases if x in rows}
+
+
+def mean(said, lease, key):
+    seen = [s[lease][key] for s in said if lease in s and s[lease].get(key) is not None]
+    return sum(seen) / len(seen) / 1000 if seen else None
 
 
 def share_rows(t, d, g, jobs, seconds, label):
@@ -157,16 +161,18 @@ def share_rows(t, d, g, jobs, seconds, label):
     leases = {who: one_lease(d, job) for who, job in jobs.items()}
     while time.time() - start < seconds:
         time.sleep(0.5)
-        said.append(delivered(d, leases.values()))
+        said.append(said_of(d, leases.values()))
     stop = time.time()
     g.keep(label, d.shown('shares'), d.shown('leases'))
     for who, job in jobs.items():
-        rate = d.work(job).rate(start + 0.5, stop)
-        seen = [s[leases[who]]['delivered'] for s in said if s.get(leases[who]) and s[leases[who]].get('delivered') is not None]
-        mean = sum(seen) / len(seen) if seen else None
+        rate = d.work(job).rate(start + SETTLE_S, stop)
         part = rate / g.alone if g.alone else 0.0
-        t.row(f'{label}: {who} while {len(jobs)} train', f'{rate:.1f} steps/s, {100 * part:.1f} % of alone; `shares` says {mean}', 'trains', rate > 0,
-              rate=rate, alone=g.alone, part=part, said=said)
+        late = said[len(said) // 2:]
+        target, had = mean(late, leases[who], 'targetPermille'), mean(late, leases[who], 'deliveredPermille')
+        known = target is not None and had is not None
+        t.row(f'{label}: {who} while {len(jobs)} train', f'{rate:.1f} steps/s, {100 * part:.1f} % of alone; `shares` says '
+              + (f'{100 * had:.1f} of {100 * target:.1f} %' if known else 'nothing'), f'its target within {100 * OFF:.0f} points, if the rate alone is known',
+              rate > 0 and known and (not g.alone or abs(part - target) <= OFF), rate=rate, alone=g.alone, part=part, said=said)
 
 
 def shares(t, d, g):
@@ -184,16 +190,17 @@ def shares(t, d, g):
         jobs['train'] = d.submit('train', 'shares', '-g', '0.25', '-m', f'{CAP_GIB}GiB', '--firm', '-n', 'firm', seconds=g.seconds(5), hold=4)
         asked = time.monotonic()
         d.wait(jobs['nightly'], 'waiting', 30)
-        gone = d.leases_of(jobs['nightly'])[0]
-        t.row('shares: nightly makes room for train', f'{jobs["nightly"]} waits again after {time.monotonic() - asked:.1f} s: '
-              f'{d.lease(gone["id"])["lease"].get("why") or gone["state"]}'[:120], 'requeued', True)
+        gone = d.lease(d.leases_of(jobs['nightly'])[0]['id'])['history']
+        reasons = [f'{s.get("cause")}: {s.get("why") or ""}' for s in gone if s['to'] == 'draining']
+        t.row('shares: nightly makes room for train', f'{jobs["nightly"]} waits again after {time.monotonic() - asked:.1f} s; its lease ended: '
+              f'{"".join(reasons)[:80]}', 'requeued', bool(reasons), history=gone)
         t.row('shares: it waits, and why', d.why(jobs['nightly'])[:120], 'a reason', bool(d.why(jobs['nightly'])))
         g.keep('shares', d.shown('ps'), d.shown('why', jobs['nightly']), d.shown('describe', jobs['nightly']), d.shown('quota'))
         d.training(jobs['train'], START_S)
         now = {who: jobs[who] for who in ('lab', 'edge', 'train') if d.state_of(jobs[who]) == 'running'}
-        share_rows(t, d, g, now, g.seconds(3), 'firm')
+        share_rows(t, d, g, now, g.seconds(4), 'firm')
         for who in ('train', 'lab', 'edge'):
-            trained(t, f'shares: {who} trains', d.work(jobs[who]), d.wait(jobs[who], 'ended', 40))
+            trained(t, d, f'shares: {who} trains', jobs[who])
         over = d.work(jobs['lab']).over
         t.row(f'shares: lab asks for {OVER_GIB} GiB more', over[:120], 'refused, and goes on', 'refused' in over, over=over)
         d.training(jobs['nightly'], START_S)
@@ -210,11 +217,11 @@ def shares(t, d, g):
 
 def killed(t, d, g):
     """Time slices under a daemon that is killed: the work goes on, the next daemon knows it."""
-    jobs = {who: d.submit(who, 'turns', '-g', part, '-m', f'{CAP_GIB}GiB', '-n', 'turns', seconds=g.seconds(12), hold=2)
+    jobs = {who: d.submit(who, 'turns', '-g', part, '-m', f'{CAP_GIB}GiB', '-n', 'turns', seconds=g.seconds(13), hold=2)
             for who, part in (('lab', '0.5'), ('edge', '0.25'))}
     for job in jobs.values():
         d.training(job, START_S)
-    share_rows(t, d, g, jobs, g.seconds(3), 'turns')
+    share_rows(t, d, g, jobs, g.seconds(4), 'turns')
     before = {who: (d.work(job).steps(), one_lease(d, job)) for who, job in jobs.items()}
     d.end(signal.SIGKILL)
     down = time.monotonic()
@@ -222,11 +229,10 @@ def killed(t, d, g):
     began = d.start()
     t.row('killed: the daemon answers again', f'{time.monotonic() - down:.1f} s without one, {began:.2f} s to start', '', None, start_s=began)
     for who, job in jobs.items():
-        j, w, lease = d.wait(job, 'ended', 40), d.work(job), one_lease(d, job)
+        w, lease = trained(t, d, f'killed: {who} trains', job), one_lease(d, job)
         t.row(f'killed: {who} goes on', f'{before[who][0]} steps before, {w.steps()} at the end; the longest gap {w.longest_gap():.2f} s; '
               f'{len(d.leases_of(job))} attempt', f'the same lease, no gap of {ADOPTED_GAP_S:g} s',
               w.steps() > before[who][0] and lease == before[who][1] and len(d.leases_of(job)) == 1 and w.longest_gap() < ADOPTED_GAP_S)
-        trained(t, f'killed: {who} trains', w, j)
     until(lambda: not d.busy(), 30, lambda: f'{d.busy()} to be over')
     for who, job in jobs.items():
         usage_row(t, d, f'killed: seconds charged to {who}', one_lease(d, job))
@@ -264,7 +270,8 @@ def mps(t, d, g):
     """Two clients of one tenant through one server."""
     with Watch(g.nvml, mps=True) as watch:
         jobs = {'half': d.submit('lab', 'mps', '-g', '0.5', '-m', f'{CAP_GIB}GiB', '-n', 'half', seconds=g.seconds(9), hold=8, over=OVER_GIB),
-                'quarter': d.submit('lab', 'mps', '-g', '0.25', '-m', '10GiB', '-n', 'quarter', seconds=g.seconds(9), hold=2, over=9)}
+                'quarter': d.submit('lab', 'mps', '-g', '0.25', '-m', '10GiB', '--can', 'requeue', '-n', 'quarter',
+                                    seconds=g.seconds(9), hold=2, over=9)}
         for job in jobs.values():
             d.training(job, START_S)
         start = time.time()
@@ -277,9 +284,8 @@ def mps(t, d, g):
             t.row(f'mps: {name} while both train', f'{w.rate(start, stop):.1f} steps/s, {100 * w.rate(start, stop) / (g.alone or 1e9):.1f} % of alone; '
                   f'it sees {w.have.get("processors", "?")} processors', 'trains', w.rate(start, stop) > 0, rate=w.rate(start, stop), have=w.have)
         for name, job in jobs.items():
-            j, w = d.wait(job, 'ended', 40), d.work(job)
-            trained(t, f'mps: {name} trains', w, j)
-            t.row(f'mps: {name} asks for more than its limit', w.over[:120], 'refused, and goes on', 'refused' in w.over, over=w.over)
+            w = trained(t, d, f'mps: {name} trains', job)
+            t.row(f'mps: {name} asks for more than its limit', w.over[:120], 'refused, and goes on', g.judged('refused' in w.over), over=w.over)
         until(lambda: not d.busy(), 30, lambda: f'{d.busy()} to be over')
     t.row('mps: most that each had, by the driver', ', '.join(f'{k or "the server"} {gib(n)}' for k, n in watch.most.items()), '', None,
           held=watch.most, error=watch.error)
