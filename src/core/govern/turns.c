@@ -300,7 +300,8 @@ static int64_t shortest_turn(const struct bh_govern *g, const struct bh_member *
 {
     const int64_t usual = 2 * (int64_t)g->config.lead_us * BH_US;
     const int64_t enough = g->settle_ns + g->config.lag_us * BH_US + 2 * g->step_ns;
-    if (h && (bh_is_looked_at(h) || h->certain)) /* what was found is worth learning, too */
+    /* What was found is worth learning, too. Where caps leave the rest to nobody, there is nothing to find. */
+    if (h && !has_empty(g) && (bh_is_looked_at(h) || h->certain))
         return LOOK_MOST + (h->certain ? LEARN_OFTEN + 2 * g->step_ns : 0);
     return h && h->seen && !relied_on(h) && enough > usual ? enough : usual;
 }

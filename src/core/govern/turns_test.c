@@ -178,6 +178,32 @@ TEST(a_doubt_that_no_turn_ends_ends_the_turn)
     CHECK(looks >= 2 && looks <= 4);         /* of ten */
 }
 
+TEST(a_cap_is_not_exceeded_to_find_out_what_nobody_could_use)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int turn = 0, longest = 0, held = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 1200; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 1};
+        in.at[0] = (struct bh_govern_asked){.id = 1,
+                                            .weight = 1,
+                                            .cap_permille = 250,
+                                            .state = BH_GOVERN_BUSY,
+                                            .gpu_ns = s && !out.at[0].paused ? 5000000 : 0,
+                                            .doubt = s > 400 && s < 600};
+        turn = s && !out.at[0].paused ? turn + 1 : 0;
+        longest = s > 100 && turn > longest ? turn : longest;
+        held += s >= 200 && turn > 0;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+    CHECK(longest > 0 && longest <= 15);
+    CHECK(held >= 240 && held <= 260); /* of a thousand */
+}
+
 TEST(a_light_tenant_runs_beside_the_holder)
 {
     struct world *w = world_new(0, 0);
