@@ -177,7 +177,7 @@ class Suite:
             share = ['--share', '100'] if flags & SHARE else []
             run = Run([self.bulkhead, 'run', '--memory', f'{self.cap // GIB}GiB', *share, '--stats', '--', *self.tenant(flags & ROOT),
                        program, name.removeprefix('static-'), str(self.cap), *outside], self.env)
-            came = run.until_held(120)
+            came = run.until_held(25 if self.real else 120)
             self.settle(base)
             smi = self.smi()
             now = base - self.watch.fresh() - self.cap

@@ -5,9 +5,10 @@ Leases of every kind that this machine can have: whole cards and shares behind t
 and clients of MPS (a stand-in of its control program). Every round is drawn from its own number, on a machine that has been through the rounds before it; after every fifth all is
 healed, everything ends, and nothing may be left. A failure prints the words that repeat its five rounds.
 
-Usage: storm.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS [--rounds N] [--seed S] [--round R]
+Usage: storm.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS [--rounds N] [--faults N] [--seed S] [--round R]
 """
 import argparse
+import collections
 import contextlib
 import errno
 import http.client
@@ -59,6 +60,7 @@ def policy(train=2):
 def words():
     p = argparse.ArgumentParser()
     p.add_argument('--rounds', type=int, default=int(os.environ.get('BH_STORM_ROUNDS', '15')))
+    p.add_argument('--faults', type=int, default=3, help='of a round, at most')
     p.add_argument('--seed', type=int, default=int(os.environ.get('BH_STORM_SEED', '7')))
     p.add_argument('--round', type=int)
     return p.parse_args(sys.argv[7:])
@@ -221,11 +223,16 @@ class Client(threading.Thread):
 
 # ---- what breaks ----
 
+BROKEN = collections.Counter()  # what was done, of what kind; kills by whom they hit
+
+
 def kill_some(m, r, *names):
     pids = m.processes(*names)
     for pid in r.sample(pids, min(len(pids), r.randint(1, 2))):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+            BROKEN[f'{names[0]} killed'] += 1
+    return False
 
 
 def daemon_dies(m, r):
@@ -249,7 +256,7 @@ def daemon_ends(m, _):
 
 def disk_is_full(m, r):
     if not m.small:
-        return
+        return False
     room = os.statvfs(m.state)
     with contextlib.suppress(OSError), open(f'{m.state}/ballast', 'wb') as f:
         os.posix_fallocate(f.fileno(), 0, room.f_bavail * room.f_bsize)
@@ -261,6 +268,7 @@ def disk_is_full(m, r):
         m.start()
     else:
         os.unlink(f'{m.state}/ballast')
+    return True
 
 
 def disk_fails(m, r):
@@ -296,11 +304,12 @@ def machine_reboots(m, _):
 def runtime_dies(m, r):
     """While it makes, starts or removes a container, if there is one in the next moment; else whoever is in one."""
     if not has_boxes():
-        return
+        return False
     end = time.monotonic() + r.random()
     while time.monotonic() < end:
         kill_some(m, r, 'runc', 'crun', 'runc:[2:INIT]', 'runc:[1:CHILD]')
         time.sleep(0.02)
+    return False
 
 
 KINDS = [daemon_dies, daemon_dies, daemon_dies_twice, daemon_ends, disk_is_full, disk_fails, driver_fails, clock_jumps,
@@ -309,16 +318,18 @@ KINDS = [daemon_dies, daemon_dies, daemon_dies_twice, daemon_ends, disk_is_full,
          lambda m, r: kill_some(m, r, 'bulkhead-govern'), lambda m, r: kill_some(m, r, 'mps-control'), runtime_dies, runtime_dies]
 
 
-def one_round(m, book, seed):
+def one_round(m, book, seed, faults):
     r = random.Random(seed)
     stop = threading.Event()
     clients = [Client(m, book, f'{seed}-{i}', stop) for i in range(CLIENTS)]
     for c in clients:
         c.start()
     try:
-        for _ in range(r.randint(1, 3)):
+        for _ in range(r.randint(1, faults)):
             time.sleep(r.random() * 0.8)
-            r.choice(KINDS)(m, r)
+            kind = r.choice(KINDS)
+            if kind(m, r) is not False:  # else nothing, or counted by whom it hit
+                BROKEN[kind.__name__.replace('_', ' ')] += 1
         time.sleep(r.random() * 0.3)
     finally:
         stop.set()
@@ -378,13 +389,13 @@ def check_words(m, book):
         assert str(v) in of.get('policy.change', []), f'no record of policy {v}'
 
 
-def episode(seed, first, last, done):
+def episode(w, first, last, done):
     m = Machine(first // EPISODE)
     book = Book()
     try:
         m.start()
         for k in range(first, last):
-            one_round(m, book, f'{seed}-{k}')
+            one_round(m, book, f'{w.seed}-{k}', w.faults)
             done[0] = k + 1
         settle(m, book)
         log = m.log()
@@ -413,12 +424,13 @@ def test_storm():
         os.chmod(home, 0o755)
         os.chdir(f'{home}/{k}')
         try:
-            episode(w.seed, k, min(k + EPISODE, last), done)
+            episode(w, k, min(k + EPISODE, last), done)
         except BaseException:
-            print(f'# to repeat it: --seed {w.seed} --round {done[0]}')
+            print(f'# to repeat it: --seed {w.seed} --faults {w.faults} --round {done[0]}')
             raise
-        print(f'# {done[0]} rounds', flush=True)
+        print(f'# {done[0]} rounds, {sum(BROKEN.values())} faults', flush=True)
         os.chdir(home)
+    print('# faults:', ', '.join(f'{n} {what}' for what, n in sorted(BROKEN.items()) if n))
 
 
 if __name__ == '__main__':
