@@ -119,6 +119,13 @@ class Daemon:
                     found.append((int(p.name), (p / 'comm').read_text(encoding='utf-8').strip()))
         return found
 
+    def forget(self):
+        """Its cgroups, which are empty by now, go as well."""
+        for at in sorted(pathlib.Path('/sys/fs/cgroup').glob(f'**/{self.env["BULKHEAD_CGROUP"]}')):
+            for folder in (*(x for x in at.iterdir() if x.is_dir()), at):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
     def log(self, n=15):
         with contextlib.suppress(OSError):
             return pathlib.Path(self.log_file).read_text(encoding='utf-8', errors='replace').splitlines()[-n:]
