@@ -100,6 +100,32 @@ class Daemon:
                 self.process.wait()
         self.process = None
 
+    def renew(self):
+        """Ends it and puts its state aside: the next one begins with nothing, also not with what is quarantined or cordoned."""
+        self.end()
+        n = len(list(pathlib.Path(self.home).glob('state.*')))
+        for folder in (self.state, self.run):
+            with contextlib.suppress(OSError):
+                os.rename(folder, f'{folder}.{n}')
+        self.policy = None
+
+    def left(self):
+        """Processes that still name its folder: (pid, name)."""
+        found = []
+        for p in pathlib.Path('/proc').iterdir():
+            with contextlib.suppress(OSError):
+                if p.name.isdigit() and int(p.name) != os.getpid() and f'{self.home}/'.encode() in (p / 'environ').read_bytes() + \
+                        (p / 'cmdline').read_bytes():
+                    found.append((int(p.name), (p / 'comm').read_text(encoding='utf-8').strip()))
+        return found
+
+    def forget(self):
+        """Its cgroups, which are empty by now, go as well."""
+        for at in sorted(pathlib.Path('/sys/fs/cgroup').glob(f'**/{self.env["BULKHEAD_CGROUP"]}')):
+            for folder in (*(x for x in at.iterdir() if x.is_dir()), at):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
     def log(self, n=15):
         with contextlib.suppress(OSError):
             return pathlib.Path(self.log_file).read_text(encoding='utf-8', errors='replace').splitlines()[-n:]
@@ -191,6 +217,11 @@ class Daemon:
             for j in self.get(f'/v1/jobs?state={s}')['jobs']:
                 self.command('cancel', j['id'])
         until(lambda: not self.busy(), seconds, lambda: f'{self.busy()} to be over')
+
+    def kept_back(self):
+        """What nobody can be given now, with the reasons."""
+        held = [f'{x["id"]} is quarantined: {x.get("why") or ""}' for x in self.get('/v1/leases?state=live')['leases'] if x['state'] == 'quarantined']
+        return held + [f'GPU {x.get("index")} is {x["state"]}: {x.get("reason") or ""}' for x in self.get('/v1/gpus')['gpus'] if x['state'] != 'ok']
 
     def lease(self, lease):
         """All of it: lease, grants, history, scrubs."""

@@ -155,6 +155,10 @@ def mean(said, lease, key):
     return sum(seen) / len(seen) / 1000 if seen else None
 
 
+def beside_alone(g, rate):
+    return f'{rate:.1f} steps/s, ' + (f'{100 * rate / g.alone:.1f} % of alone' if g.alone else 'alone not measured')
+
+
 def share_rows(t, d, g, jobs, seconds, label):
     """While all of them train: steps a second of each beside the rate alone, and what the governor says it had."""
     start, said = time.time(), []
@@ -170,7 +174,7 @@ def share_rows(t, d, g, jobs, seconds, label):
         late = said[len(said) // 2:]
         target, had = mean(late, leases[who], 'targetPermille'), mean(late, leases[who], 'deliveredPermille')
         known = target is not None and had is not None
-        t.row(f'{label}: {who} while {len(jobs)} train', f'{rate:.1f} steps/s, {100 * part:.1f} % of alone; `shares` says '
+        t.row(f'{label}: {who} while {len(jobs)} train', f'{beside_alone(g, rate)}; `shares` says '
               + (f'{100 * had:.1f} of {100 * target:.1f} %' if known else 'nothing'), f'its target within {100 * OFF:.0f} points, if the rate alone is known',
               rate > 0 and known and (not g.alone or abs(part - target) <= OFF), rate=rate, alone=g.alone, part=part, said=said)
 
@@ -281,7 +285,7 @@ def mps(t, d, g):
         stop = time.time()
         for name, job in jobs.items():
             w = d.work(job)
-            t.row(f'mps: {name} while both train', f'{w.rate(start, stop):.1f} steps/s, {100 * w.rate(start, stop) / (g.alone or 1e9):.1f} % of alone; '
+            t.row(f'mps: {name} while both train', f'{beside_alone(g, w.rate(start, stop))}; '
                   f'it sees {w.have.get("processors", "?")} processors', 'trains', w.rate(start, stop) > 0, rate=w.rate(start, stop), have=w.have)
         for name, job in jobs.items():
             w = trained(t, d, f'mps: {name} trains', job)
