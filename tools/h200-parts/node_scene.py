@@ -21,6 +21,8 @@ REST = '''roles:
   - {subject: "user:root", role: operator}
 prices: {gpuHour: 2.50, memoryGiBHour: 0.02, currency: EUR, borrowed: 60%}
 audit: {enabled: true, retention: 365d}
+waivers:
+  - {rule: BH-071, scope: "node:*", approver: operator@example.org, expires: 2099-12-31, reason: "the card is lent as it is: how its driver was loaded is not ours"}
 '''
 # One whole card: it is promised to chat, and lent to train while chat does not want it.
 WHOLE = 'bulkhead: 1\ntenants:\n' + TENANT % ('chat', 'serving', 100, FAIR % 1) + TENANT % ('train', 'training', 200, FAIR % 0) + '''pools:
