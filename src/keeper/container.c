@@ -40,6 +40,7 @@ struct container {
     int pidfd;
     int status;       /* of the runtime, once it has ended */
     bool came;        /* its listener: it may have run */
+    bool asked;       /* whether it came, after the runtime had ended */
     bool held;        /* the warden serves it */
     int64_t until_ms; /* how long its listener is waited for; and once the runtime has ended, the account */
 };
@@ -165,15 +166,19 @@ static void look(struct bh_keeper *k)
 static int hear(void *arg, struct bh_err *err)
 {
     struct bh_keeper *k = arg;
-    const struct container *it = k->tier;
+    struct container *it = k->tier;
     const int rc = bh_keeper_hear(k, err);
     if (rc < 0)
         return rc;
     if (!it->came && now_ms() >= it->until_ms)
         return bh_fail(err, BH_REFUSED, "no listener came: the bundle lacks the lease's seccomp profile");
-    if (it->runtime == 0 && !it->came)
-        return bh_fail(err, BH_REFUSED,
+    if (it->runtime == 0 && !it->came) {
+        /* One that is over at once has sent its listener and ended before anybody looked. */
+        const enum bh_code code = it->asked ? BH_REFUSED : BH_NOT_FOUND;
+        it->asked = true;
+        return bh_fail(err, code,
                        "the container runtime ended before the container was held; err has its words");
+    }
     if (it->came && it->runtime == 0 && now_ms() >= it->until_ms)
         return bh_fail(err, BH_BUSY, "the warden gives no account");
     return BH_OK;
@@ -196,7 +201,8 @@ static void came(void *arg)
     struct bh_keeper *k = arg;
     struct container *it = k->tier;
     it->came = true;
-    bh_keeper_set_timer(k, 0);
+    if (it->runtime)
+        bh_keeper_set_timer(k, 0);
 }
 
 static void held(void *arg, pid_t pid)

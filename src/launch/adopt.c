@@ -34,6 +34,7 @@ enum {
     PATIENCE_MS = 5000,
     NO_ROOM_MS = 100,
     REAP_MS = 100,
+    SENT_MAX = 256, /* messages, of which none may ever be a whole one */
     NAME_MAX_BYTES = 64,
     LINE_MAX_BYTES = 900
 };
@@ -429,6 +430,28 @@ static int wait_ms(const struct state *s)
     return s->dying.n && (left < 0 || left > REAP_MS) ? REAP_MS : (int)left;
 }
 
+static bool is_there(int fd)
+{
+    struct pollfd at = {.fd = fd, .events = POLLIN};
+    return poll(&at, 1, 0) == 1;
+}
+
+/* All that was sent before now, and that nobody has heard yet. */
+static void hear_sent(struct state *s)
+{
+    bool any = true;
+    for (int round = 0; round < SENT_MAX && any && !s->over; round++) {
+        any = is_there(s->socket.fd);
+        if (any)
+            accept_one(s);
+        for (size_t i = s->senders.n; !s->over && i-- > 0;)
+            if (is_there(s->senders.at[i].fd)) {
+                listen_to(s, i);
+                any = true;
+            }
+    }
+}
+
 static void watch(struct state *s, int fd)
 {
     *bh_vec_push(&s->polls) = (struct pollfd){.fd = fd, .events = POLLIN};
@@ -455,6 +478,10 @@ static int turn(struct state *s, struct bh_err *err)
     while (read(s->signals, &si, sizeof(si)) == (ssize_t)sizeof(si))
         s->over = !s->a->keep;
     const int rc = s->polls.at[ALSO].revents ? s->a->keep->hear(s->a->arg, err) : BH_OK;
+    if (rc == BH_NOT_FOUND) {
+        hear_sent(s);
+        return s->over ? BH_OK : s->a->keep->hear(s->a->arg, err);
+    }
     if (rc < 0)
         return rc;
     if (s->polls.at[SEEKER].revents)

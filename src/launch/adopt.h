@@ -22,7 +22,9 @@ struct bh_adopt_keep {
     int fd;                      /* listened to from the beginning to the end */
     struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
     int governor; /* with a share: the connection for the first warden, which goes to it or is closed */
-    int (*hear)(void *arg, struct bh_err *err); /* something is there; below 0: it is over */
+    /* Something is there; below 0: it is over. BH_NOT_FOUND: not before what has been sent by now was taken, and this was
+     * asked once more. */
+    int (*hear)(void *arg, struct bh_err *err);
     int (*listening)(void *arg,
                      struct bh_err *err); /* now the container may be started; below 0: it is not */
     void (*came)(void *arg);              /* its listener: the container is about to run, or does */

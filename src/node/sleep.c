@@ -16,8 +16,6 @@
 
 enum {
     PATIENCE_MS = 200, /* with the governor, in the loop */
-    AWAKE_CPU_PERMIL =
-        50, /* of a processor: who uses more is at work. More is not to be had where many want one */
 };
 
 struct order {
@@ -116,6 +114,7 @@ static void moved(struct bh_daemon *d, const struct bh_sleep_task *t, const stru
         idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time */
         idle->woken_ms = t->wake && rc == BH_OK ? idle->active_ms : idle->woken_ms;
         idle->by_itself = rc == BH_OK ? !t->wake && !t->ticket : idle->by_itself;
+        idle->moved = true;
     }
     if (t->ticket)
         bh_api_answer(d->api, t->ticket, rc, t->lease, &err);
@@ -255,13 +254,20 @@ static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agree
 {
     struct bh_sleep_idle *idle = meet(d, run, l);
     struct bh_err err;
-    const uint64_t now = bh_daemon_now(d), span = now > idle->seen_ms ? now - idle->seen_ms : 1;
-    const bool works = l->cpu_ns > idle->cpu_ns && l->cpu_ns - idle->cpu_ns > span * 1000 * AWAKE_CPU_PERMIL;
+    const uint64_t now = bh_daemon_now(d);
+    const struct bh_admit_use use = {.span_ms = now > idle->seen_ms ? now - idle->seen_ms : 0,
+                                     .cpu_ns = l->cpu_ns > idle->cpu_ns ? l->cpu_ns - idle->cpu_ns : 0,
+                                     .moved = idle->moved};
+    const enum bh_awake used = bh_admit_awake(&use);
+    const bool works = used == BH_AWAKE_WORKS;
+    if (used == BH_AWAKE_UNTOLD)
+        return;
     if (works || l->busy_ns != idle->busy_ns || l->paused)
         idle->active_ms = now;
     idle->busy_ns = l->busy_ns;
     idle->cpu_ns = l->cpu_ns;
     idle->seen_ms = now;
+    idle->moved = false;
     if (is_under_way(d, run->lease))
         return;
     const struct bh_admit_idle ask = {.now_ms = now,

@@ -27,6 +27,7 @@ struct bh_sleep_idle {
     uint64_t busy_ns, cpu_ns, seen_ms;
     uint64_t active_ms, woken_ms;
     bool by_itself; /* it sleeps, and nobody ordered it */
+    bool moved;     /* since it was last seen: its processes have used time for that, and not for work */
 };
 
 struct bh_sleepers {

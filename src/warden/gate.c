@@ -58,7 +58,7 @@ static int decide(struct bh_gate *g, struct bh_gate_call *c)
     g->stats->no_room += rc == -EMFILE;
     if (rc < 0)
         return rc;
-    bh_gate_mapped(c->process, c->tid);
+    bh_gate_mapped(g, c->process, c->tid);
     bh_gate_wake(g);
     if (is_ioctl)
         return bh_gate_ioctl(g, c, (uint32_t)d->args[1], d->args[2]);

@@ -16,6 +16,8 @@ static struct {
     volatile uint64_t calls;   /* made to the driver, by all wardens */
     volatile uint64_t kill_at; /* the number of the call; 0: none */
     volatile bool kill_after;
+    volatile bool ready; /* one of them was */
+    volatile uint32_t killed;
     struct bh_gate_stats stats;
     char why[sizeof(((struct bh_err *)NULL)->msg)];
 } *wardens;
@@ -31,6 +33,12 @@ static int deadly_ioctl(int fd, uint32_t cmd, void *arg)
     if (now)
         (void)raise(SIGKILL);
     return rc;
+}
+
+static void now_ready(void *arg)
+{
+    (void)arg;
+    wardens->ready = true;
 }
 
 static pid_t start_warden(const struct bh_gate_config *config)
@@ -79,8 +87,9 @@ static int serve_in_turn(struct bh_gate_config *config, const struct plan *plan)
                 printf("# warden %d: %s\n", killed, wardens->why);
             return WEXITSTATUS(status) == 0 ? killed : -1;
         }
-        struct stat st;
-        config->adopted = fstat(config->journal, &st) == 0 && st.st_size > 0;
+        wardens->killed++;
+        /* As a launcher has it: one that was killed before it was ready may not have begun its journal. */
+        config->adopted = wardens->ready;
     }
 }
 
@@ -101,7 +110,8 @@ static int lease_in_turn(tenant_fn *fn, const struct plan *plan, int *ret_killed
                                     .cap_bytes = cap,
                                     .tick_ms = plan->tick_ms ? plan->tick_ms : 5,
                                     .journal = journal,
-                                    .driver = &driver};
+                                    .driver = &driver,
+                                    .ready = now_ready};
     *ret_killed = serve_in_turn(&config, plan);
     close(l.listener);
     close(l.root);
@@ -236,6 +246,7 @@ static void churn(void)
         HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
         HOLDS(tenant_free(fd, OWN, T_MEM + 1) == RM_OK);
     }
+    close(fd);
 }
 
 /* Children with their own files, and one that only inherits. */
@@ -263,6 +274,7 @@ static void family(void)
         HOLDS(tenant_take(fd, OWN, T_MEM + 2, 1) == RM_NO_MEMORY);
         HOLDS(tenant_free(fd, OWN, T_MEM + 1) == RM_OK);
     }
+    close(fd);
 }
 
 /* Files that come and go under the same numbers. */
@@ -290,28 +302,43 @@ static void managed(void)
         HOLDS(bh_sim_munmap(uvm, at, 40 * BH_MIB, range[0]) == 0);
         HOLDS(tenant_free(fd, OWN, T_MEM) == RM_OK);
     }
+    close(uvm);
+    close(fd);
+}
+
+enum { ENOUGH = 5 }; /* wardens, of each tenant */
+static tenant_fn *again;
+
+/* However fast it is, and however late those come who kill. */
+static void until_enough_were_killed(void)
+{
+    do
+        again();
+    while (wardens->killed < ENOUGH);
 }
 
 static void killed_at_random(tenant_fn *fn, uint32_t kills)
 {
     static uint64_t seed = 1;
     int all = 0;
+    again = fn;
     for (int round = 0; round < 3; round++, seed++) {
         int killed;
         wardens_begin();
-        int rc = lease_in_turn(fn, &(struct plan){.kills = kills, .seed = seed}, &killed);
+        int rc =
+            lease_in_turn(until_enough_were_killed, &(struct plan){.kills = kills, .seed = seed}, &killed);
         if (rc != 0 || shared->line)
             printf("# seed %" PRIu64 ": tenant failed in line %d\n", seed, shared->line);
         CHECK_STR(wardens->stats.why_killed, "");
         CHECK_EQ(wardens->stats.killed, 0);
         CHECK_EQ(rc, 0);
         CHECK(wardens->stats.peak_bytes <= cap);
+        CHECK(killed >= ENOUGH);
         all += killed;
         CHECK(holds_nothing_soon());
         CHECK(sim_end());
     }
     printf("# %d wardens killed\n", all);
-    CHECK(all > 10);
 }
 
 TEST(wardens_killed_while_a_tenant_allocates_are_not_missed)

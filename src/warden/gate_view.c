@@ -165,7 +165,7 @@ int bh_gate_control(struct bh_gate *g, struct bh_gate_call *c)
         return rc;
     if (c->file.what.kind != BH_FILE_CTL && c->file.what.kind != BH_FILE_GPU)
         return BH_GATE_CONTINUE; /* another driver's */
-    bh_gate_mapped(c->process, c->tid);
+    bh_gate_mapped(g, c->process, c->tid);
     bh_gate_wake(g);
     if ((cmd & 0xff00) != (RM_IOC(0, 0) & 0xff00)) {
         g->stats->denied++;

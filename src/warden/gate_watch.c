@@ -126,23 +126,20 @@ static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
 
 /* ---- managed memory ---- */
 
-/* What threads of it were granted and may not have mapped yet. A thread that does not come back is waited for a while. */
+/* What threads of it were granted and may not have mapped yet. A thread that does not come back is waited for a while, and
+ * on a machine with much to do for as long as it may not have come to it. */
 static uint64_t mapping(const struct bh_gate *g, struct bh_remote_process *p)
 {
     uint64_t bytes = 0;
     for (size_t i = 0; i < BH_REMOTE_MAPPING; i++) {
-        if (p->mapping[i].tid && g->ticks - p->mapping[i].tick > MAPPING_TICKS)
-            p->mapping[i].tid = 0;
+        if (p->mapping[i].tid && p->mapping[i].bytes && g->ticks - p->mapping[i].tick > MAPPING_TICKS &&
+            !bh_gate_may_be_in_call(p->pid, p->mapping[i].tid, &p->mapping[i].cpu)) {
+            p->mapping[i].bytes = 0;
+            p->mapping[i].unsettled = true;
+        }
         bytes += p->mapping[i].tid ? p->mapping[i].bytes : 0;
     }
     return bytes;
-}
-
-void bh_gate_mapped(struct bh_remote_process *p, uint32_t tid)
-{
-    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
-        if (p->mapping[i].tid == tid)
-            p->mapping[i].tid = 0;
 }
 
 /* With more threads than places one is credited early, and charged again when it is seen. */
@@ -150,10 +147,12 @@ static void mapping_begins(const struct bh_gate *g, struct bh_remote_process *p,
 {
     size_t at = 0;
     for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
-        at = p->mapping[i].tid == 0 ? i : at;
+        at = p->mapping[at].tid && (!p->mapping[i].tid || !p->mapping[i].bytes) ? i : at;
     p->mapping[at].tid = tid;
     p->mapping[at].tick = g->ticks;
     p->mapping[at].bytes = bytes;
+    p->mapping[at].cpu = 0;
+    p->mapping[at].unsettled = false;
 }
 
 /* A shared mapping was let through a little while ago: it may have become one of another file. */
@@ -185,6 +184,19 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
         p->mapped = mapped + lately;
     }
     return true;
+}
+
+void bh_gate_mapped(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid)
+{
+    bool unsettled = false;
+    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
+        if (p->mapping[i].tid == tid) {
+            unsettled |= p->mapping[i].unsettled;
+            p->mapping[i].tid = 0;
+        }
+    /* What was credited is charged again before it is given away. Where that is no longer possible the next tick says so. */
+    if (unsettled)
+        (void)look_mapped(g, p);
 }
 
 /* Nothing is mapped without a call, so in between those alone are looked at who have made one. What a process has unmapped

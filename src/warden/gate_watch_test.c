@@ -278,6 +278,95 @@ TEST(managed_memory_counts_at_its_full_size_while_it_is_mapped)
     CHECK(sim_end());
 }
 
+/* What a thread does that is between the answer and the mapping: the gate's part, and later the node's. */
+static void ask_to_map(int uvm, uint64_t bytes)
+{
+    HOLDS(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, uvm, 0) == MAP_FAILED && errno == ENODEV);
+}
+
+static void map_now(int uvm, uint64_t bytes)
+{
+    struct bh_sim_msg msg = {.op = BH_SIM_OP_MAP, .a = bytes, .b = 3, .c = MAP_SHARED};
+    HOLDS(bh_sim_call(&msg, NULL, 0, uvm, NULL) == 0);
+}
+
+static bool can_map(int uvm, uint64_t bytes)
+{
+    uint64_t range;
+    void *at = bh_sim_mmap(uvm, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, &range);
+    HOLDS(at != MAP_FAILED || errno == ENOMEM);
+    return at != MAP_FAILED && bh_sim_munmap(uvm, at, bytes, range) == 0;
+}
+
+enum { GIVEN_UP_US = 1000000 }; /* long after the gate has looked at all mappings, also at its slow pace */
+
+/* It waits for something else first, and is believed to have mapped nothing. */
+static void maps_late(void)
+{
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    ask_to_map(uvm, 40 * BH_MIB);
+    (void)usleep(GIVEN_UP_US);
+    map_now(uvm, 40 * BH_MIB);
+    HOLDS(!can_map(uvm, 30 * BH_MIB));
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 26 * BH_MIB) == RM_NO_MEMORY);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 24 * BH_MIB) == RM_OK);
+}
+
+/* It does not get on, and another one asks. */
+static void maps_when_it_can(void)
+{
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open(), status;
+    const pid_t child = fork();
+    if (child == 0) {
+        int own = uvm_open();
+        ask_to_map(own, 40 * BH_MIB);
+        (void)raise(SIGSTOP);
+        map_now(own, 40 * BH_MIB);
+        shared->number[0] = 1;
+        until_killed();
+    }
+    HOLDS(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+    (void)usleep(GIVEN_UP_US);
+    HOLDS(!can_map(uvm, 30 * BH_MIB));
+    HOLDS(kill(child, SIGCONT) == 0);
+    while (!shared->number[0])
+        (void)usleep(1000);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 24 * BH_MIB) == RM_OK);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 1, 1) == RM_NO_MEMORY);
+    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+}
+
+/* What was granted is had by others once it is known not to be mapped: its thread is busy with something else. */
+static void never_maps(void)
+{
+    int uvm = uvm_open(), status;
+    const pid_t child = fork();
+    if (child == 0) {
+        ask_to_map(uvm_open(), 40 * BH_MIB);
+        shared->number[0] = 1;
+        for (;;)
+            ;
+    }
+    while (!shared->number[0])
+        (void)usleep(1000);
+    while (!can_map(uvm, 30 * BH_MIB))
+        (void)usleep(1000);
+    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+}
+
+TEST(whoever_is_slow_to_map_what_it_was_granted_has_it_still)
+{
+    static tenant_fn *const ways[] = {maps_late, maps_when_it_can, never_maps};
+    for (size_t i = 0; i < BH_COUNT_OF(ways); i++) {
+        struct bh_gate_stats s;
+        sim_begin();
+        CHECK_EQ(lease(cap, ways[i], &s), 0);
+        CHECK_STR(s.why_killed, "");
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+}
+
 static void maps_behind(void)
 {
     int fd = tenant_open(T_CLIENT), uvm = uvm_open();

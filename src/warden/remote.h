@@ -49,6 +49,8 @@ struct bh_remote_process {
     struct {
         uint32_t tid, tick;
         uint64_t bytes;
+        uint64_t cpu;   /* of the thread's, when it was waited for longer than that should take; 0: not yet */
+        bool unsettled; /* when the thread comes back it is looked at what it has mapped */
     } mapping[BH_REMOTE_MAPPING]; /* of it: what a thread may be about to map; tid 0: free */
 };
 

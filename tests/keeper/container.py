@@ -52,7 +52,8 @@ def lease(p, *args, gate=True, listener=True, **more):
     options = ('--socket', socket) if listener else ()
     seccomp = profile(*options, *more.pop('profile', ())) if gate and listener else None
     cgroup = f'bulkhead-test-{os.getpid()}/L{p.last + 1}'
-    return p.lease(tier='container', argv=None, env=None, container=name, cgroup=cgroup, runtime=['runc', '--root', os.path.abspath('runc')],
+    return p.lease(tier='container', argv=None, env=None, container=name, cgroup=cgroup,
+                   runtime=[more.pop('runtime', 'runc'), '--root', os.path.abspath('runc')],
                    bundle=bundle(name, cgroup, args, p.env, seccomp), gate=gate or None, capBytes=10 * GIB if gate else None,
                    listener=socket if gate else None, **more)
 
@@ -82,6 +83,31 @@ def test_one_that_is_over_at_once():
             x = lease(p, 'sh', '-c', f'exit {n + 1}')
             e = x.run()
             same((e['how'], e['status']), ('exited', n + 1), str(e) + x.text('keeper.log'))
+
+
+# A runtime whose caller stands still from before it sends the listener until after it has ended.
+LATE = """#!/bin/sh
+case "$*" in *" run "*) ;; *) exec runc "$@";; esac
+keeper=$PPID
+kill -STOP $keeper
+(while read -r _ _ state _ < /proc/$$/stat && [ "$state" != Z ]; do sleep 0.05; done; kill -CONT $keeper) > watcher 2>&1 &
+runc "$@"
+"""
+
+
+def test_one_that_is_over_before_anybody_looks():
+    """Its runtime has ended, and what it sent waits to be read."""
+    with place() as p:
+        can_run(p)
+        late = pathlib.Path('late').resolve()
+        late.write_text(LATE)
+        late.chmod(0o755)
+        x = lease(p, 'sh', '-c', 'exit 7', runtime=str(late))
+        e = x.run()
+        same((e['how'], e.get('status')), ('exited', 7), str(e) + x.text('keeper.log') + x.text('err'))
+        # One that fails before there is a container has sent nothing.
+        x = lease(p, '/nowhere', runtime=str(late))
+        same(x.run()['how'], 'notBegun')
 
 
 def test_a_share_is_held():

@@ -195,6 +195,15 @@ enum bh_sleep { BH_SLEEP_NOT, BH_SLEEP_LATER, BH_SLEEP_NOW };
 /* LATER: not before *ret_at_ms, if nothing changes. Never sleeps before a share of the agreed time after it woke. */
 enum bh_sleep bh_admit_sleep(const struct bh_admit_idle *i, uint64_t *ret_at_ms);
 
+/* What the processes of a lease have used between two looks at them. */
+struct bh_admit_use {
+    uint64_t span_ms, cpu_ns;
+    bool moved; /* its memory was, in that time */
+};
+enum bh_awake { BH_AWAKE_UNTOLD, BH_AWAKE_NOT, BH_AWAKE_WORKS };
+/* UNTOLD: too short a time to tell; look again later, from the first of the two on. */
+enum bh_awake bh_admit_awake(const struct bh_admit_use *u);
+
 /* ---- what another policy would change ---- */
 
 enum bh_admit_change_kind {

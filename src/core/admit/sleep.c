@@ -8,7 +8,12 @@
  */
 #include "core/admit/admit.h"
 
-enum { WOKEN_PARTS = 4 };
+enum {
+    WOKEN_PARTS = 4,
+    AWAKE_CPU_PERMIL =
+        50,        /* of a processor: who uses more is at work. More is not to be had where many want one */
+    LOOK_MS = 500, /* in less than that a single process that begins and ends looks like work */
+};
 
 enum bh_sleep bh_admit_sleep(const struct bh_admit_idle *i, uint64_t *ret_at_ms)
 {
@@ -26,4 +31,12 @@ enum bh_sleep bh_admit_sleep(const struct bh_admit_idle *i, uint64_t *ret_at_ms)
         return BH_SLEEP_LATER;
     }
     return i->wanted ? BH_SLEEP_NOW : BH_SLEEP_NOT;
+}
+
+/* Moving a lease takes time of its own processes, which is no work. */
+enum bh_awake bh_admit_awake(const struct bh_admit_use *u)
+{
+    if (u->span_ms < LOOK_MS)
+        return BH_AWAKE_UNTOLD;
+    return !u->moved && u->cpu_ns / AWAKE_CPU_PERMIL / 1000 > u->span_ms ? BH_AWAKE_WORKS : BH_AWAKE_NOT;
 }

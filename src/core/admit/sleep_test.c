@@ -74,4 +74,18 @@ TEST(later_is_when_it_happens)
     }
 }
 
+TEST(what_is_used_in_a_moment_or_for_moving_is_no_work)
+{
+    enum { MS = 1000000 };
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 1000, .cpu_ns = 50 * MS}), BH_AWAKE_NOT);
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 1000, .cpu_ns = 51 * MS}), BH_AWAKE_WORKS);
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 60000, .cpu_ns = 51 * MS}), BH_AWAKE_NOT);
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 1000, .cpu_ns = 900 * MS, .moved = true}),
+             BH_AWAKE_NOT);
+    /* Looks that follow a delay, one at once after the other: one short process in between. */
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 3, .cpu_ns = 2 * MS}), BH_AWAKE_UNTOLD);
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 0, .cpu_ns = 0}), BH_AWAKE_UNTOLD);
+    CHECK_EQ(bh_admit_awake(&(struct bh_admit_use){.span_ms = 500, .cpu_ns = 26 * MS}), BH_AWAKE_WORKS);
+}
+
 TEST_MAIN
