@@ -11,7 +11,6 @@
  *         persistent  one kernel that does not end; its units are counted by itself
  *         bandwidth   a copy of 1 GiB on the card
  *         pcie        copies of 64 MiB from the host and to it, both at once
- *         power       matrix and plain multiplications on every processor at once, as hot as a kernel gets
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
  *         tiny        the same on an eighth of the processors: there is room for it beside others
  *         idle        a context and nothing else
@@ -94,39 +93,9 @@ static const char ptx[] =
     " ld.volatile.global.u32 %s, [%o];\n setp.eq.u32 %p, %s, 0;\n @%p bra unit;\n"
     " setp.eq.f32 %p, %a, 0f00000001;\n @%p trap;\n ret;\n}\n";
 
-/*
- * A warp has four matrix products of its own in flight (bits that change all the time: each result is the next sum) and plain
- * multiplications between them, so that both kinds of unit are busy. Nothing leaves the registers.
- */
-#define MMA(n)                                                                                    \
-    "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%x" n "0,%x" n "1,%x" n "2,%x" n "3}, " \
-    "{%u0,%u1,%u2,%u3}, {%v0,%v1}, {%x" n "0,%x" n "1,%x" n "2,%x" n "3};\n"
-#define FILL4(n) \
-    " mov.f32 %x" n "0, %a;\n mov.f32 %x" n "1, %b;\n mov.f32 %x" n "2, %c;\n mov.f32 %x" n "3, %a;\n"
-#define FILL FILL4("0") FILL4("1") FILL4("2") FILL4("3")
-#define HOT  MMA("0") FMA8 MMA("1") FMA8 MMA("2") FMA8 MMA("3") FMA8
-static const char hot_ptx[] =
-    ".version 7.0\n.target sm_80\n.address_size 64\n"
-    ".visible .entry hot(.param .u32 rounds, .param .u64 out)\n{\n"
-    " .reg .u32 %n, %t, %d, %g;\n .reg .b32 %u<4>, %v<2>;\n .reg .u64 %o, %i;\n"
-    " .reg .f32 %a, %b, %c, %x0<4>, %x1<4>, %x2<4>, %x3<4>;\n .reg .pred %p;\n"
-    " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [out];\n"
-    " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n"
-    " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
-    /* numbers of size one with other bits in every thread */
-    " mul.lo.u32 %u0, %t, 0x9E3779B1;\n and.b32 %u0, %u0, 0x807F807F;\n or.b32 %u0, %u0, 0x3F003F00;\n"
-    " mul.lo.u32 %u1, %t, 0x85EBCA77;\n and.b32 %u1, %u1, 0x807F807F;\n or.b32 %u1, %u1, 0x3F003F00;\n"
-    " mul.lo.u32 %u2, %t, 0xC2B2AE3D;\n and.b32 %u2, %u2, 0x807F807F;\n or.b32 %u2, %u2, 0x3F003F00;\n"
-    " mul.lo.u32 %u3, %t, 0x27D4EB2F;\n and.b32 %u3, %u3, 0x807F807F;\n or.b32 %u3, %u3, 0x3F003F00;\n"
-    " mul.lo.u32 %v0, %t, 0x165667B1;\n and.b32 %v0, %v0, 0x807F807F;\n or.b32 %v0, %v0, 0x3F003F00;\n"
-    " mul.lo.u32 %v1, %t, 0xD3A2646C;\n and.b32 %v1, %v1, 0x807F807F;\n or.b32 %v1, %v1, 0x3F003F00;\n" FILL
-    "again:\n" HOT HOT " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
-    " add.f32 %a, %a, %x00;\n add.f32 %a, %a, %x10;\n add.f32 %a, %a, %x20;\n add.f32 %a, %a, %x30;\n"
-    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n";
-
 static struct {
     CUstream stream;
-    CUfunction work, forever, hot;
+    CUfunction work, forever;
     CUdeviceptr out;
     unsigned blocks, round_ns;
     uint64_t from, next, end, units;
@@ -178,10 +147,6 @@ static void context(const char *kind)
     MUST(cuModuleLoadData, &module, ptx);
     MUST(cuModuleGetFunction, &run.work, module, "work");
     MUST(cuModuleGetFunction, &run.forever, module, "forever");
-    if (strcmp(kind, "power") == 0) {
-        MUST(cuModuleLoadData, &module, hot_ptx);
-        MUST(cuModuleGetFunction, &run.hot, module, "hot");
-    }
     const struct width *w = widths;
     while (w->kind && strcmp(w->kind, kind) != 0)
         w++;
@@ -270,17 +235,6 @@ static void persistent(uint32_t us)
 }
 
 /* A unit is a fixed number of rounds, a few milliseconds long; two are in flight, so that the card is never without. */
-static void power(void)
-{
-    uint32_t rounds = 20000;
-    void *params[] = {&rounds, &run.out};
-    do {
-        for (unsigned i = 0; i < 2; i++)
-            MUST(cuLaunchKernel, run.hot, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream, params, NULL);
-        wait_for_all();
-    } while (going(run.units + 2));
-}
-
 static void copies(size_t bytes, bool across)
 {
     CUdeviceptr a, b;
@@ -370,8 +324,6 @@ static int work(const char *kind, unsigned unit_us)
         copies((size_t)1024 * MIB, false);
     else if (strcmp(kind, "pcie") == 0)
         copies((size_t)64 * MIB, true);
-    else if (strcmp(kind, "power") == 0)
-        power();
     else if (strcmp(kind, "small") == 0 || strcmp(kind, "tiny") == 0)
         small();
     else if (strcmp(kind, "check") == 0)

@@ -183,18 +183,27 @@ static int clear_environment(void)
     bp_cannot("exec: %s", strerror(errno));
 }
 
-static int preload(void)
+static int loaded_by(const char *variable)
 {
     char path[64];
     if (sanitized())
         bp_cannot("a sanitizer's library must come first");
     (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", getpid(), copy_library());
-    (void)setenv("LD_PRELOAD", path, 1);
-    (void)setenv("LD_AUDIT", path, 1);
+    (void)setenv(variable, path, 1);
     (void)setenv("LD_BIND_NOW", "1", 1);
-    bp_how("LD_PRELOAD and LD_AUDIT name another libcuda");
+    bp_how("%s names another libcuda", variable);
     execl(bp.self, bp.self, "cuda", cap_text(), (char *)NULL);
     bp_cannot("exec: %s", strerror(errno));
+}
+
+static int preload(void)
+{
+    return loaded_by("LD_PRELOAD");
+}
+
+static int audit(void)
+{
+    return loaded_by("LD_AUDIT");
 }
 
 /* ---- what the library can do that keeps memory elsewhere ---- */
@@ -322,7 +331,8 @@ const struct bp_attempt bp_cuda[] = {
     {"env-cleared", clear_environment, 0, "the environment cleared"},
     {"dlmopen", in_namespace, 0, "the library in a namespace of its own"},
     {"private-copy", private_copy, 0, "a private copy of the library in memory"},
-    {"preload", preload, 0, "LD_PRELOAD and LD_AUDIT"},
+    {"preload", preload, 0, "LD_PRELOAD"},
+    {"audit", audit, 0, "LD_AUDIT"},
     {"cuda-managed", cuda_managed, 0, "managed memory through the library"},
     {"cuda-export", cuda_export, BP_REAL, "simulated silicon frees what a descriptor would keep"},
     {"cuda-keep", cuda_keep, BP_REAL, "simulated silicon's library makes no system call of its own"},

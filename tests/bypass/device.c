@@ -311,17 +311,24 @@ int uvm_open(struct uvm *u, struct rm *r)
         int32_t ctl;
         uint32_t client, space, status;
     } space = {.ctl = r->ctl, .client = r->client};
-    _Static_assert(sizeof(begin) == 16 && sizeof(gpu) == 40 && sizeof(space) == 32,
+    struct {
+        int32_t fd;
+        uint32_t status;
+    } own = {0};
+    _Static_assert(sizeof(own) == 8 && sizeof(begin) == 16 && sizeof(gpu) == 40 && sizeof(space) == 32,
                    "UVM is laid out otherwise");
     *u = (struct uvm){.next = UINT64_C(0x200000000000)};
     int rc = rm_uuid(r, u->uuid);
     memcpy(gpu.uuid, u->uuid, sizeof(gpu.uuid));
     memcpy(space.uuid, u->uuid, sizeof(space.uuid));
     u->fd = dev_open("/dev/nvidia-uvm");
-    if (u->fd < 0)
+    const int beside = dev_open("/dev/nvidia-uvm"); /* stays open: with it goes what ties the first to this process */
+    if (u->fd < 0 || beside < 0)
         return -errno;
     rc = rc ? rc : make_space(r, &space.space);
     rc = rc ? rc : uvm_call(u->fd, UVM_INITIALIZE, &begin);
+    own.fd = u->fd;
+    rc = rc ? rc : uvm_call(beside, UVM_MM_INITIALIZE, &own);
     rc = rc ? rc : uvm_call(u->fd, UVM_REGISTER_GPU, &gpu);
     return rc ? rc : uvm_call(u->fd, UVM_REGISTER_GPU_VASPACE, &space);
 }

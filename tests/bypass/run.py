@@ -204,6 +204,8 @@ class Suite:
             raise Cannot(run.said('cannot')[-1])
         if killed:
             return 'detected: killed before it had more than the cap', 0, True
+        if rc == 127 and any('by ld.so' in e for e in run.errors):
+            raise Cannot('the loader itself ends with that library')
         if not came or rc != 0 or not run.said('how'):
             last = '; '.join([*run.lines[-3:], *run.errors[-3:]])
             return f'FAILED: it ended with {rc} and said: {last}', max(beyond, 0), False

@@ -162,11 +162,11 @@ def overhead(table, tools):
         table.row('one tenant, governed or not', f'x{ratio:.4f}', 'loses at most 0.5 %', ratio >= 0.995, rates=rates)
 
 
-# What each hog is told by: its key in `uses`, the words of the report, and the counters without which nobody can tell.
+# What each hog is told by, by the kind of its work (PyTorch multiplies matrices as hot as a card gets): its key in `uses`, the words of the report, and the counters without which nobody can tell.
 HOGS = {
     'bandwidth': ('memory bandwidth', 'memoryBandwidthPermille', ('memory bandwidth',), ('DRAM_BW_UTIL',)),
     'pcie': ('PCIe', 'pciePermille', ('PCIe',), ('PCIE_RX_PER_SEC', 'PCIE_TX_PER_SEC')),
-    'power': ('power', 'powerPermille', ('power', 'clocks lowered'), ('nvmlDeviceGetPowerUsage', 'nvmlDeviceGetEnforcedPowerLimit')),
+    'torch': ('power', 'powerPermille', ('power', 'clocks lowered'), ('nvmlDeviceGetPowerUsage', 'nvmlDeviceGetEnforcedPowerLimit')),
 }
 HIGH, APART = 400, 50  # permille: from here on a resource counts as the hog's, and by so much more than the victim's
 
@@ -192,13 +192,14 @@ def culprits(table, tools):
         name = f'{resource} hog'
         if tools.only not in name or not table.enough(name, 40):
             continue
-        seconds = 18
-        ts = [Tenant(tools, 'graph', seconds, ['--share', 50], None, 'victim').ready()]
+        ts = [Tenant(tools, 'graph', 28 if kind == 'torch' else 18, ['--share', 50], None, 'victim').ready()]
         try:
             ts[0].go()
+            began = time.monotonic()
             time.sleep(6)  # one look a second while it is alone
-            ts.append(Tenant(tools, kind, seconds - 7, ['--share', 50], None, 'hog').ready())
+            ts.append(Tenant(tools, kind, 11, ['--share', 50], None, 'hog').ready())
             ts[1].go()
+            met = time.monotonic() - began
             time.sleep(8)
             _, out, _ = run(tools.bulkhead, 'shares', '-o', 'json', timeout=10)
             _, text, _ = run(tools.bulkhead, 'shares', timeout=10)
@@ -212,7 +213,7 @@ def culprits(table, tools):
         except ValueError:
             said = {}
         words, ok, levels = named(said, kind)
-        slowed = ts[0].rate(11, 15) / max(ts[0].rate(1, 5), 1e-9)
+        slowed = ts[0].rate(met + 3, met + 7) / max(ts[0].rate(1, 5), 1e-9)
         table.row(name, f'{words} [its level {levels["hog"]}, the victim\'s {levels["victim"]}, of 1000; the victim at {100 * slowed:.0f} % of its rate alone]',
                   'the hog is named by its resource, or the counter that is missing', ok, said=said, levels=levels, victim=slowed, text=text)
 

@@ -81,6 +81,16 @@ def shares(table, tools):
             judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead')
 
 
+def capped(tools, kind, cap, seconds):
+    """What it had of its rate alone; its points; and what the card's own book says it had of the card."""
+    t = Tenant(tools, kind, seconds, ['--cap', f'{cap}%'], None, 'capped').ready()
+    t.go()
+    time.sleep(seconds - 1)
+    said = rows(tools).get('capped', {})
+    t.finish(60)
+    return t.rate() / max(solo(tools, kind)['rate'], 1e-9), t.points, said
+
+
 def caps(table, tools):
     table.begin('caps')
     seconds = 6
@@ -88,19 +98,22 @@ def caps(table, tools):
         name = f'cap {cap} % {kind}'
         if not wanted(tools, name):
             continue
-        got, points = [], []
+        got, points, book = [], [], []
         for _ in range(1 if tools.short else repeats):
             if not table.enough(name, seconds + 8):
                 break
             try:
-                g, p = divided(tools, (100,), (kind,), None, seconds, lambda i, w: ['--cap', f'{cap}%'])
+                g, p, said = capped(tools, kind, cap, seconds)
             except RuntimeError as e:
                 table.row(name, e, 'runs', False)
                 break
-            got.append(g)
-            points.append(p)
+            got.append([g])
+            points.append([p])
+            book.append(said)
         if got:
-            judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead')
+            judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead', book=book)
+            of = [b['deliveredPermille'] / 10 for b in book if 'deliveredPermille' in b]
+            table.row(f'  {name}, by the card\'s book', f'{middle(of):.1f} % of its time' if of else 'not said')
 
 
 @contextlib.contextmanager
