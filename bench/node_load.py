@@ -6,8 +6,8 @@ cgroups, but without the gate: a governor takes 128 leases (core/govern), and a 
 $BH_LOAD_LEASES, $BH_LOAD_JOBS and $BH_LOAD_CLIENTS make it smaller. The machine's own load is printed beside the numbers: they
 are worth as much as that is low. A mark says which are past their bounds; timings fail nothing here.
 
-Reads are timed while jobs are submitted, granted, run and taken back. What is in the numbers: reads are timed by the client, with its own Python and with the wait for a processor that it shares with
-keepers, tenants and the simulated driver. Idle CPU is the daemon's with all children that it waited for, so with every look at
+Reads are timed while jobs are submitted, granted, run and taken back. What is in the numbers: reads are timed by the client,
+with its own Python and with the wait for a processor that it shares with keepers, tenants and the simulated driver. Idle CPU is the daemon's with all children that it waited for, so with every look at
 the cards. The process that listens to the driver's events is on a line of its own: the simulated library asks each of its cards
 over a socket several times a second, where the vendor's sleeps in the kernel. A restart is from kill -9 to the first answer of
 the API, asked for every few milliseconds.

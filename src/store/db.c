@@ -196,6 +196,8 @@ int bh_store_open(const char *path, const struct bh_store_options *options, stru
 int bh_store_commit_beside(struct bh_store *s, struct bh_beside *lend_b, struct bh_err *err)
 {
     sqlite3_vfs *vfs = NULL;
+    if (!sqlite3_threadsafe())
+        return bh_fail(err, BH_SYSTEM, "this SQLite was built for one thread");
     (void)sqlite3_file_control(s->db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
     const struct bh_store_options o = {.mode = BH_STORE_READ, .vfs = vfs ? vfs->zName : NULL};
     struct bh_store *r = make(s->path, BH_STORE_READ);
