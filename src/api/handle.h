@@ -86,6 +86,7 @@ BH_HANDLER(bh_h_policy_diff);
 BH_HANDLER(bh_h_policy_apply);
 BH_HANDLER(bh_h_usage);
 BH_HANDLER(bh_h_usage_records);
+void bh_api_forget_recent(struct bh_api_recent *r);
 BH_HANDLER(bh_h_audit);
 BH_HANDLER(bh_h_checkpoint);
 BH_HANDLER(bh_h_checkpoint_make);

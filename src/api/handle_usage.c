@@ -170,6 +170,51 @@ static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
     return rc;
 }
 
+/* ---- a moment ago ---- */
+
+enum { RECENT_MS = 250 };
+
+void bh_api_forget_recent(struct bh_api_recent *r)
+{
+    bh_vec_fini(&r->sums);
+    bh_arena_fini(&r->arena);
+    *r = (struct bh_api_recent){0};
+}
+
+/* All of everybody up to now: the question of every screen, and the dearest one. */
+static bool asks_for_all(const struct bh_api_req *q, const struct bh_store_usage_filter *f,
+                         enum bh_store_usage_by by)
+{
+    return by == BH_USAGE_OF_TENANT && !f->tenant && !f->from_ms &&
+           !((const struct bh_q_usage *)q->in)->to_ms && bh_api_sees_all(q);
+}
+
+/* What is true up to a time stays so: usage is never closed at one that was seen. The answer says which time that is. */
+static bool take_recent(const struct bh_api_recent *r, struct bh_store_usage_filter *f,
+                        bh_store_usage_sums *ret)
+{
+    if (!r->at_ms || r->to_ms > f->to_ms || clock_ms(CLOCK_MONOTONIC) - r->at_ms >= RECENT_MS)
+        return false;
+    f->to_ms = r->to_ms;
+    for (size_t i = 0; i < r->sums.n; i++)
+        *bh_vec_push(ret) = r->sums.at[i];
+    return true;
+}
+
+static void keep_recent(struct bh_api_recent *r, const struct bh_store_usage_filter *f,
+                        const bh_store_usage_sums *sums)
+{
+    bh_api_forget_recent(r);
+    for (size_t i = 0; i < sums->n; i++) {
+        struct bh_store_usage_sum *s = bh_vec_push(&r->sums);
+        *s = sums->at[i];
+        s->tenant = bh_arena_str(&r->arena, s->tenant);
+        s->of = bh_arena_str(&r->arena, s->of);
+    }
+    r->at_ms = clock_ms(CLOCK_MONOTONIC);
+    r->to_ms = f->to_ms;
+}
+
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
     const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
@@ -181,8 +226,12 @@ int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
-    if (f.from_ms < f.to_ms)
+    const bool all = asks_for_all(q, &f, by);
+    if (f.from_ms < f.to_ms && !(all && take_recent(&core->recent, &f, &sums))) {
         rc = add_up_in_turn(core, q, &f, by, &sums, &cards, &err);
+        if (rc == 0 && all)
+            keep_recent(&core->recent, &f, &sums);
+    }
     if (rc == 0 && (!f.tenant || bh_api_sees(q, f.tenant)))
         rc = bh_store_history_whole_from(core->store, &whole_from_ms, &err);
     if (rc == 0) {

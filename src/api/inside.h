@@ -17,6 +17,7 @@
 #include "api/toll.h"
 #include "base/json.h"
 #include "store/state.h"
+#include "store/state_usage.h"
 #include "wire/stream.h"
 
 #define BH_ROLE_BIT(R) (UINT32_C(1) << BH_ROLE_##R)
@@ -50,6 +51,14 @@ extern const struct bh_api_schema bh_api_schemas[];
 extern const size_t bh_api_schema_count;
 
 /* What of it is not HTTP's: everything a handler works with. */
+/* All that anybody had so far, by tenant, as it was added up a moment ago: dashboards ask for it again and again. */
+struct bh_api_recent {
+    struct bh_arena arena;
+    bh_store_usage_sums sums;
+    uint64_t at_ms,
+        to_ms; /* by the clock that does not jump, and by the one that the sums end at; at_ms 0: none */
+};
+
 struct bh_api_core {
     struct bh_store *store;
     const struct bh_api_ops *ops;
@@ -58,6 +67,7 @@ struct bh_api_core {
     uint64_t tickets;                  /* the last one given */
     const struct bh_limit *limit;      /* who is there; NULL: not known */
     struct bh_toll sums;               /* of usage: what callers took of the thread */
+    struct bh_api_recent recent;       /* the same sums for who sees everything */
     uint64_t answers[BH_API_STATUSES]; /* given so far, by HTTP status */
 };
 

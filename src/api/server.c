@@ -121,6 +121,7 @@ void bh_api_free(struct bh_api *api)
     if (api->epoll_fd >= 0)
         (void)close(api->epoll_fd);
     bh_events_fini(&api->events);
+    bh_api_forget_recent(&api->core.recent);
     free(api);
 }
 

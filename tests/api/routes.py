@@ -201,6 +201,14 @@ def test_time_that_has_not_come_is_not_charged():
             usage = t.get(f'/v1/usage?from_ms={now - 86400_000}{to}', who='root').json
             assert usage['to_ms'] <= int(time.time() * 1000), usage
             assert sum(r['milli_ms'] for r in usage['usage']) <= 4 * 1000 * 600_000, usage
+        # Screens that ask again at once are told the same as a moment ago, and up to when that is.
+        asked = [t.get('/v1/usage', who='root').json for _ in range(30)]
+        times = [u['to_ms'] for u in asked]
+        assert times == sorted(times) and len(set(times)) < len(times), times
+        same([u['usage'] for u, to in zip(asked, times) if to == times[0]][-1], asked[0]['usage'])
+        time.sleep(0.3)
+        later = t.get('/v1/usage', who='root').json
+        assert times[-1] < later['to_ms'] <= int(time.time() * 1000), (times, later['to_ms'])
         usage = t.get(f'/v1/usage?from_ms={now + 3600_000}&to_ms={now + 7200_000}', who='root').json
         same((usage['usage'], usage['from_ms'], usage['to_ms']), ([], now + 3600_000, now + 3600_000))
         same(t.get(f'/v1/usage?from_ms={now + 2}&to_ms={now + 1}', who='root').status, 400)
