@@ -6,8 +6,8 @@ cgroups, but without the gate: a governor takes 128 leases (core/govern), and a 
 $BH_LOAD_LEASES, $BH_LOAD_JOBS and $BH_LOAD_CLIENTS make it smaller. The machine's own load is printed beside the numbers: they
 are worth as much as that is low. A mark says which are past their bounds; timings fail nothing here.
 
-Reads are timed while jobs are submitted, granted, run and taken back. What is in the numbers: reads are timed by the client,
-with its own Python and with the wait for a processor that it shares with keepers, tenants and the simulated driver. Idle CPU is the daemon's with all children that it waited for, so with every look at
+What is in the numbers: reads are timed by the client, with its own Python and with the wait for a processor that it shares with
+keepers, tenants and the simulated driver. Idle CPU is the daemon's with all children that it waited for, so with every look at
 the cards. The process that listens to the driver's events is on a line of its own: the simulated library asks each of its cards
 over a socket several times a second, where the vendor's sleeps in the kernel. A restart is from kill -9 to the first answer of
 the API, asked for every few milliseconds.
@@ -136,7 +136,7 @@ def reader(path, first, count, seconds, pipe):
     k = 0
     while time.monotonic() < end:
         status, _, s = lines[k % count].ask('GET', ROUTES[k % len(ROUTES)])
-        took.append((k % len(ROUTES), s))
+        took.append(s)
         bad += status != 200
         k += 1
         time.sleep(max(0, 1 / count - s))  # each client about once a second
@@ -233,11 +233,7 @@ def measure(n, title):
     time.sleep(IDLE_S)
     out['idle CPU, % of a core'] = (cpu_s(n.process.pid) - began) / IDLE_S * 100
     out['its listener, simulated, %'] = (listener_s(n.process.pid) - heard) / IDLE_S * 100
-    timed, bad, (granted, waited) = reads(n, lambda: grants(n))
-    took = [s for _, s in timed]
-    for i, route in enumerate(ROUTES):
-        of = [s * 1000 for k, s in timed if k == i]
-        print(f'# {title}: {route:32} p50 {p(of, 0.5):6.2f} ms, p99 {p(of, 0.99):6.2f} ms', flush=True)
+    took, bad, (granted, waited) = reads(n, lambda: grants(n))
     out['reads'] = len(took)
     out['reads that failed'] = bad
     out['read p50, ms'] = p(took, 0.5) * 1000

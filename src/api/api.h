@@ -46,14 +46,6 @@ void bh_api_free(struct bh_api *api); /* NULL is fine; whoever still waits is cu
 int bh_api_fd(
     const struct bh_api *api); /* an epoll descriptor: readable when bh_api_run() has something to do */
 void bh_api_run(struct bh_api *api);
-/*
- * The same for who only reads, while the daemon waits for something in the middle of anything: commands that come meanwhile,
- * and questions that need the daemon to themselves, are done by the next bh_api_run(). Called from a command as well as
- * from outside; false: it was called from a question, and nothing was done. When the wait is over bh_api_reads_over() makes
- * the descriptor readable where something was put off.
- */
-bool bh_api_run_reads(struct bh_api *api);
-void bh_api_reads_over(struct bh_api *api);
 
 /* The answer to a command whose callback said BH_API_LATER. rc 0 or negative, as the callback would have returned. */
 void bh_api_answer(struct bh_api *api, uint64_t ticket, int rc, uint64_t id, const struct bh_err *err);

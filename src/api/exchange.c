@@ -286,35 +286,6 @@ static enum MHD_Result start_stream(struct bh_exchange *x)
     return bh_stream_start(x);
 }
 
-/*
- * A commit is waited for while others read (api.h), and libmicrohttpd cannot be entered from one of its own calls. So
- * whatever may commit, or must not be begun in the middle of something else, is put off until its turn is over.
- */
-static bool needs_a_turn(const struct bh_exchange *x)
-{
-    return x->q.route && (x->q.route->alone || !bh_str_eq(x->q.route->method, "GET"));
-}
-
-struct bh_exchange *bh_exchange_asked(const struct bh_api *api, size_t *ret_n)
-{
-    struct bh_exchange *first = NULL;
-    *ret_n = 0;
-    for (struct bh_exchange *x = api->waiting; x; x = x->next)
-        if (x->state == BH_EX_ASKED) {
-            first = x; /* the last in the list came first */
-            ++*ret_n;
-        }
-    return first;
-}
-
-/* It stays where it is while others come and go: nothing ends what is suspended. */
-void bh_exchange_do(struct bh_exchange *x)
-{
-    x->state = BH_EX_LATER;
-    if (bh_api_dispatch(&x->api->core, &x->q) != BH_API_LATER)
-        bh_wait_ready(x);
-}
-
 static enum MHD_Result dispatch(struct bh_exchange *x)
 {
     if (x->failed)
@@ -327,10 +298,6 @@ static enum MHD_Result dispatch(struct bh_exchange *x)
     }
     x->q.body = bh_buf_text(&x->body);
     x->q.n_body = x->body.n;
-    if (needs_a_turn(x)) {
-        bh_wait_add(x, BH_EX_ASKED);
-        return MHD_YES;
-    }
     if (bh_api_dispatch(&x->api->core, &x->q) == BH_API_LATER) {
         bh_wait_add(x, BH_EX_LATER);
         return MHD_YES;

@@ -33,7 +33,6 @@ struct bh_api_route {
     uint32_t roles;            /* bits: one of these, in some tenant at least; 0: nobody need be known */
     bool everywhere;           /* ... in all tenants */
     bool makes;                /* success is 201 */
-    bool alone; /* a question that needs the daemon to itself: it starts a process, or takes long */
     const struct bh_api_shape *query, *body; /* NULL: none */
     const char *answer;                      /* name of its schema; NULL: not JSON */
     const char *type;                        /* of the answer; NULL: application/json */

@@ -142,21 +142,15 @@ static uint64_t library_timeout(struct bh_api *api)
     return soonest;
 }
 
-static void enter_library(struct bh_api *api)
+void bh_api_run(struct bh_api *api)
 {
-    uint64_t expired;
+    uint64_t expired, now_ms = bh_api_clock();
     (void)!read(api->timer_fd, &expired, sizeof(expired));
-    (void)bh_waits_wake(api, bh_api_clock());
-    api->in_library = true;
+    (void)bh_waits_wake(api, now_ms);
     for (size_t i = 0; i < BH_COUNT_OF(api->daemon); i++)
         if (api->daemon[i])
             (void)MHD_run(api->daemon[i]);
-    api->in_library = false;
-}
-
-static void see_to_the_rest(struct bh_api *api)
-{
-    const uint64_t now_ms = bh_api_clock();
+    now_ms = bh_api_clock();
     /* Handlers may have changed something: who waits for it is woken before the library is asked when it wants to go on. */
     const uint64_t at[] = {bh_waits_wake(api, now_ms), bh_conns_sweep(api, now_ms)};
     uint64_t in_ms = library_timeout(api);
@@ -166,36 +160,6 @@ static void see_to_the_rest(struct bh_api *api)
             in_ms = left;
     }
     arm(api, in_ms);
-}
-
-/* As many as there were: what comes while they are done is for the next turn of the loop. */
-void bh_api_run(struct bh_api *api)
-{
-    size_t n, left;
-    enter_library(api);
-    (void)bh_exchange_asked(api, &n);
-    const bool any = n > 0;
-    for (struct bh_exchange *x; n-- > 0 && (x = bh_exchange_asked(api, &left));)
-        bh_exchange_do(x);
-    see_to_the_rest(api);
-    if (any) /* there are answers now, or more to do */
-        arm(api, 0);
-}
-
-bool bh_api_run_reads(struct bh_api *api)
-{
-    if (api->in_library)
-        return false;
-    enter_library(api);
-    see_to_the_rest(api);
-    return true;
-}
-
-void bh_api_reads_over(struct bh_api *api)
-{
-    size_t n;
-    if (bh_exchange_asked(api, &n))
-        arm(api, 0);
 }
 
 static struct bh_exchange *of_ticket(const struct bh_api *api, uint64_t ticket)

@@ -32,7 +32,6 @@ struct bh_conn {
 
 enum bh_exchange_state {
     BH_EX_READING, /* the request is coming */
-    BH_EX_ASKED,   /* suspended: it is all there, and its turn comes between two turns of libmicrohttpd */
     BH_EX_LATER,   /* suspended: a command's answer follows */
     BH_EX_LOG,     /* suspended: a log has to grow */
     BH_EX_READY,   /* resumed: the answer is in q */
@@ -73,7 +72,6 @@ struct bh_api {
     size_t body_bytes;
     uint64_t swept_ms, logs_ms;
     bool draining;
-    bool in_library;  /* a turn of libmicrohttpd is under way: there is no other inside of it */
     bool changed;     /* events came: streams have to be woken */
     bool end_streams; /* roles may be others now */
 };
@@ -92,8 +90,6 @@ enum MHD_Result bh_exchange_access(void *cls, struct MHD_Connection *mhd, const 
                                    const char *version, const char *data, size_t *n_data, void **con_cls);
 void bh_exchange_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
                            enum MHD_RequestTerminationCode why);
-struct bh_exchange *bh_exchange_asked(const struct bh_api *api, size_t *ret_n); /* the first; NULL: none */
-void bh_exchange_do(struct bh_exchange *x);                                     /* one that was asked */
 size_t bh_exchange_unescape(void *cls, struct MHD_Connection *mhd, char *s);
 
 /* wait.c: exchanges that are not over */

@@ -6,7 +6,6 @@
 #include "conf/file.h"
 #include "host/limits.h"
 #include "launch/warden.h"
-#include "node/aside.h"
 #include "node/decide.h"
 #include "node/door.h"
 #include "node/life.h"
@@ -21,7 +20,6 @@
 #include "node/upkeep.h"
 #include "node/watch/canary.h"
 #include "node/watch/drift.h"
-#include "store/beside.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -39,6 +37,7 @@
 
 enum {
     TICK_US = 1000000,
+    ASKED_MS = 30000,
     SHOWN_MS = 250,
     LINKS_TICKS = 60, /* where a card's links lead changes with cables */
     WHYS = 64,        /* a tick */
@@ -108,7 +107,6 @@ static int on_turn(sd_event_source *source, void *arg)
     struct bh_daemon *d = arg;
     struct bh_err err;
     (void)source;
-    bh_note_sign_ins(d);
     (void)bh_ops_commit(d, &err); /* whoever asked is told */
     if (d->due)
         bh_decide(d);
@@ -123,7 +121,11 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)source;
     (void)fd;
     (void)events;
-    const uint64_t now_ms = bh_aside_asked(d);
+    const uint64_t now_ms = bh_daemon_now(d);
+    if (now_ms > d->asked_ms + ASKED_MS) /* what is known may be a minute old */
+        d->look_deep = true;
+    d->view.now_ms = d->asked_ms = now_ms;
+    d->view.wall_ms = bh_clock_read().wall_ms;
     /* What was written since may be about a card: one daemon has one answer. */
     if (bh_store_changes(d->store) != d->shown_of && now_ms >= d->shown_ms + SHOWN_MS)
         bh_daemon_show(d);
@@ -324,7 +326,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     uint64_t wait_ms;
     static unsigned ticks;
     /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
-    const bool idle = bh_daemon_now(d) > d->asked_ms + BH_ASKED_MS;
+    const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     d->whys_left = WHYS;
     clock_tick(d);
     bh_worker_tick();
@@ -590,8 +592,6 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
     if (rc == BH_OK)
         rc = open_store(d, err);
     if (rc == BH_OK)
-        bh_aside_start(d);
-    if (rc == BH_OK)
         rc = take_up_clock(d, err);
     if (rc == BH_OK)
         rc = make_loop(d, err);
@@ -642,9 +642,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
 int bh_daemon_serve(struct bh_daemon *d, struct bh_err *err)
 {
     (void)sd_notifyf(0, "READY=1\nSTATUS=%zu GPUs%s", d->view.n_gpus, d->view.simulated ? ", simulated" : "");
-    d->serving = true;
     const int rc = sd_event_loop(d->loop);
-    d->serving = false;
     (void)sd_notify(0, "STOPPING=1");
     return rc < 0 ? bh_fail(err, BH_SYSTEM, "the event loop: %s", strerror(-rc)) : BH_OK;
 }
@@ -653,12 +651,8 @@ int bh_daemon_serve(struct bh_daemon *d, struct bh_err *err)
 void bh_daemon_fini(struct bh_daemon *d)
 {
     struct bh_err err;
-    if (d->store && d->api) {
-        bh_note_sign_ins(d);
+    if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
-    }
-    bh_vec_fini(&d->sign_ins);
-    bh_arena_fini(&d->signed_in);
     bh_ponder_fini(d);
     bh_retain_fini(d);
     if (d->started)
@@ -681,7 +675,6 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_sched_free(d->sched);
     bh_rule_fini(&d->book);
     bh_store_close(d->store);
-    bh_beside_stop(d->beside);
     bh_silicon_fini(&d->silicon);
     if (d->has_cgroups)
         bh_cgroups_close(&d->cgroups);

@@ -138,17 +138,9 @@ struct bh_ponder;
 struct bh_ponder_kept;
 struct bh_retain; /* retain.c */
 
-/* Somebody came in, or tried to: to be written down at the end of this turn. */
-struct bh_sign_in {
-    enum bh_audit_kind event;
-    struct bh_api_caller by; /* without his roles */
-    const char *why;
-};
-
 struct bh_daemon {
     struct bh_daemon_options opt;
     sd_event *loop;
-    struct bh_beside *beside; /* where the disk is waited for; NULL: in the loop's own thread */
     struct bh_store *store;
     struct bh_audit *audit;
     struct bh_api *api;
@@ -183,8 +175,6 @@ struct bh_daemon {
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
     struct bh_idmap came_in; /* tokens and users that asked for something since the start */
-    BH_VEC(struct bh_sign_in) sign_ins;
-    struct bh_arena signed_in; /* their strings */
     sd_event_source *turn_source, *tick_source, *look_source;
     struct bh_clock clock;
     uint64_t last_ms;         /* what it said last; it never goes back */
@@ -198,8 +188,6 @@ struct bh_daemon {
     bool look_deep;           /* the next look at the cards is at all of them */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
-    bool serving;             /* the loop runs: whoever reads may be answered while the disk is waited for */
-    bool aside;               /* ... as now: nothing is begun, what is known is shown as it is */
     bool stopping;
     bool was_held; /* the doctor knows of jobs that are set aside */
     bool started;  /* up to where requests are served */

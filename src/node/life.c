@@ -7,7 +7,6 @@
 #include "node/mech/mech.h"
 #include "node/ops.h"
 #include "node/spec.h"
-#include "store/beside.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -287,32 +286,17 @@ static int on_started(sd_event_source *source, int fd, uint32_t events, void *ar
     return 0;
 }
 
-struct preparation {
-    struct bh_keeper_place at;
-    struct bh_keeper_spec spec;
-    struct bh_err err;
-    int rc;
-};
-
-static void prepare_keeper(void *arg)
-{
-    struct preparation *p = arg;
-    p->rc = bh_keeper_prepare(&p->at, &p->spec, &p->err);
-}
-
 static void start_keeper(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_arena arena = {0};
-    struct preparation p = {.at = bh_spec_place(d, &arena, run->lease)};
+    struct bh_keeper_spec spec;
     struct bh_err err;
-    int rc = bh_spec_make(d, run, &arena, &p.spec, &err);
-    if (rc == BH_OK) {
-        bh_beside_run(d->beside, prepare_keeper, &p); /* three syncs */
-        rc = p.rc;
-        err = p.err;
-    }
+    const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
+    int rc = bh_spec_make(d, run, &arena, &spec, &err);
     if (rc == BH_OK)
-        rc = bh_keeper_start(d->keeper, &p.at, &run->starting, &err);
+        rc = bh_keeper_prepare(&at, &spec, &err);
+    if (rc == BH_OK)
+        rc = bh_keeper_start(d->keeper, &at, &run->starting, &err);
     if (rc == BH_OK) {
         run->source = sd_event_source_disable_unref(run->source);
         if (sd_event_add_io(d->loop, &run->source, run->starting, EPOLLIN, on_started, run) < 0)

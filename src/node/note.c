@@ -5,7 +5,6 @@
 #include "base/str.h"
 #include "conf/input.h"
 #include "node/mech/clear.h"
-#include "node/ops.h"
 #include "node/watch/canary.h"
 
 #include <stdio.h>
@@ -120,71 +119,10 @@ int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size
 
 /* ---- people ---- */
 
-struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind)
-{
-    return (struct bh_audit_event){.event = kind,
-                                   .sub = by->principal,
-                                   .idp = by->token ? "token" : "unix",
-                                   .authn = by->token ? "bearer" : "peercred",
-                                   .has_uid = by->uid != BH_API_NO_UID,
-                                   .uid = by->uid,
-                                   .src_addr = by->from};
-}
-
-static bool is_new(struct bh_daemon *d, const struct bh_api_caller *by)
+bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by)
 {
     const uint64_t key = by->token ? by->token : OF_UNIX | by->uid;
     return (by->token || by->uid != BH_API_NO_UID) && bh_idmap_add(&d->came_in, key, 0);
-}
-
-static void keep(struct bh_daemon *d, const struct bh_sign_in *s)
-{
-    struct bh_sign_in *mine = bh_vec_push(&d->sign_ins);
-    *mine = *s;
-    mine->by.principal = s->by.principal ? bh_arena_str(&d->signed_in, s->by.principal) : NULL;
-    mine->by.from = s->by.from ? bh_arena_str(&d->signed_in, s->by.from) : NULL;
-    mine->why = s->why ? bh_arena_str(&d->signed_in, s->why) : NULL;
-    bh_daemon_due(d);
-}
-
-void bh_note_came_in(void *daemon, const struct bh_api_caller *by)
-{
-    const struct bh_sign_in s = {
-        .event = BH_AUDIT_AUTH_SUCCESS,
-        .by = {.principal = by->principal, .from = by->from, .uid = by->uid, .token = by->token}};
-    if (is_new(daemon, by))
-        keep(daemon, &s);
-}
-
-void bh_note_auth_failed(void *daemon, const char *from, bool locked_out, const char *why)
-{
-    const struct bh_sign_in s = {.event = locked_out ? BH_AUDIT_AUTH_LOCKOUT : BH_AUDIT_AUTH_FAILURE,
-                                 .by = {.from = from},
-                                 .why = why};
-    keep(daemon, &s);
-}
-
-static int write_sign_in(struct bh_daemon *d, const struct bh_sign_in *s, struct bh_err *err)
-{
-    char id[24];
-    struct bh_audit_event e = {
-        .event = s->event, .outcome = BH_AUDIT_DENIED, .src_addr = s->by.from, .reason = s->why};
-    if (s->event == BH_AUDIT_AUTH_SUCCESS)
-        e = bh_note_by(&s->by, s->event);
-    (void)snprintf(id, sizeof(id), "T%llu", (unsigned long long)s->by.token);
-    e.object_type = s->by.token ? "token" : NULL;
-    e.object_id = s->by.token ? id : NULL;
-    return bh_ops_record(d, &e, err);
-}
-
-void bh_note_sign_ins(struct bh_daemon *d)
-{
-    struct bh_err err;
-    for (size_t i = 0; i < d->sign_ins.n; i++)
-        if (write_sign_in(d, &d->sign_ins.at[i], &err) < 0)
-            bh_daemon_say(d, "a sign-in could not be recorded: %s", err.msg);
-    d->sign_ins.n = 0;
-    bh_arena_fini(&d->signed_in);
 }
 
 bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job)

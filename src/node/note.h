@@ -23,16 +23,8 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
 int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n,
                     struct bh_err *err) BH_MUST_USE;
 
-/* What the caller did, as far as it is about him. Borrows his strings. */
-struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind);
-/*
- * `auth.success`: the first time since the start that this token, or this user of the machine, asks for something;
- * `auth.failure`, `auth.lockout`. For the API; whoever only reads may come while a commit is made, so all of it is kept
- * until the end of the turn, when bh_note_sign_ins() writes it.
- */
-void bh_note_came_in(void *daemon, const struct bh_api_caller *by);
-void bh_note_auth_failed(void *daemon, const char *from, bool locked_out, const char *why);
-void bh_note_sign_ins(struct bh_daemon *d);
+/* `auth.success`: the first time since the start that this token, or this user of the machine, asks for something. */
+bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by);
 /* Then `override.work` is to be written: the job is another's. */
 bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job);
 

@@ -8,8 +8,6 @@
 void bh_ops_init(struct bh_daemon *d);
 /* The end of a turn of the loop: what was taken is committed, told to the scheduler and answered. */
 int bh_ops_commit(struct bh_daemon *d, struct bh_err *err);
-/* A record alone, for the commit at the end of this turn. */
-int bh_ops_record(struct bh_daemon *d, const struct bh_audit_event *e, struct bh_err *err) BH_MUST_USE;
 /* The answers that are worked out rather than read (why.c). */
 int bh_ops_why(void *self, const struct bh_api_caller *by, uint64_t job, uint64_t ticket,
                struct bh_arena *arena, struct bh_api_why *ret, struct bh_err *err);

@@ -202,7 +202,7 @@ const char *bh_ops_waits(void *self, uint64_t job)
         return NULL;
     if (run->held_ms)
         return run->held;
-    if (!d->aside && d->sched && d->whys_left && (!run->waits_ms || d->last_ms > run->waits_ms + WAITS_MS)) {
+    if (d->sched && d->whys_left && (!run->waits_ms || d->last_ms > run->waits_ms + WAITS_MS)) {
         d->whys_left--;
         run->waits_ms = d->last_ms;
         const bool known = bh_explain(d->sched, NULL, job, d->last_ms, &v) && v.tier != BH_WAIT_NOT;

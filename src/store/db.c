@@ -9,7 +9,6 @@
 #include "store/db.h"
 
 #include "base/mem.h"
-#include "store/beside.h"
 #include "store/db_inside.h"
 #include "store/db_open.h"
 #include "store/db_schema.h"
@@ -145,14 +144,14 @@ static int open_write(struct bh_store *s, const struct bh_store_options *o, stru
     return rc;
 }
 
-static const char set_up_read[] =
-    "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON; PRAGMA temp_store=MEMORY";
-
 static int open_read(struct bh_store *s, const struct bh_store_options *o, struct bh_err *err)
 {
     int rc = connect_read(s, o, err);
     if (rc == 0)
-        rc = bh_sqlite_run(s->db, set_up_read, err);
+        rc = bh_sqlite_run(s->db,
+                           "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;"
+                           "PRAGMA temp_store=MEMORY",
+                           err);
     if (rc == 0)
         rc = bh_sqlite_known(s->db, s->path, &s->version, err);
     if (rc == 0 && s->version == 0)
@@ -167,50 +166,22 @@ static int open_read(struct bh_store *s, const struct bh_store_options *o, struc
     return rc;
 }
 
-static struct bh_store *make(const char *path, enum bh_store_mode mode)
-{
-    struct bh_store *s = bh_alloc(1, sizeof(*s));
-    s->path = bh_alloc(1, strlen(path) + 1);
-    memcpy(s->path, path, strlen(path));
-    s->lock = -1;
-    s->mode = mode;
-    return s;
-}
-
 int bh_store_open(const char *path, const struct bh_store_options *options, struct bh_store **ret,
                   struct bh_err *err)
 {
     static const struct bh_store_options plain = {0};
     const struct bh_store_options *o = options ? options : &plain;
-    struct bh_store *s = make(path, o->mode);
+    struct bh_store *s = bh_alloc(1, sizeof(*s));
+    s->path = bh_alloc(1, strlen(path) + 1);
+    memcpy(s->path, path, strlen(path));
+    s->lock = -1;
+    s->mode = o->mode;
     const int rc = o->mode == BH_STORE_WRITE ? open_write(s, o, err) : open_read(s, o, err);
     if (rc < 0) {
         bh_store_close(s);
         return rc;
     }
     *ret = s;
-    return 0;
-}
-
-/* What it reads was looked through when the store was opened. */
-int bh_store_commit_beside(struct bh_store *s, struct bh_beside *lend_b, struct bh_err *err)
-{
-    sqlite3_vfs *vfs = NULL;
-    if (!sqlite3_threadsafe())
-        return bh_fail(err, BH_SYSTEM, "this SQLite was built for one thread");
-    (void)sqlite3_file_control(s->db, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
-    const struct bh_store_options o = {.mode = BH_STORE_READ, .vfs = vfs ? vfs->zName : NULL};
-    struct bh_store *r = make(s->path, BH_STORE_READ);
-    int rc = connect_to(r, r->path, SQLITE_OPEN_READONLY, &o, err);
-    if (rc == 0)
-        rc = bh_sqlite_run(r->db, set_up_read, err);
-    if (rc < 0) {
-        bh_store_close(r);
-        return rc;
-    }
-    r->version = s->version;
-    s->reader = r;
-    s->beside = lend_b;
     return 0;
 }
 
@@ -221,7 +192,6 @@ void bh_store_close(struct bh_store *take_store)
         return;
     while (s->depth)
         bh_store_rollback(s);
-    bh_store_close(s->reader);
     bh_sql_forget(s);
     sqlite3_close(s->db);
     bh_store_unlock(s->lock);
@@ -266,8 +236,6 @@ int bh_store_begin(struct bh_store *s, struct bh_err *err)
 {
     if (s->mode == BH_STORE_READ)
         return bh_fail(err, BH_DENIED, "'%s' is open to read only", s->path);
-    if (s->away)
-        return bh_fail(err, BH_BUSY, "a commit is being made");
     if (undone(s))
         return bh_fail(err, BH_SYSTEM, "the transaction was undone when the disk failed");
     int rc = s->unsure ? bh_store_seal(s, err) : 0;
@@ -278,47 +246,15 @@ int bh_store_begin(struct bh_store *s, struct bh_err *err)
     return rc;
 }
 
-struct commit {
-    struct bh_sql q;
-    struct bh_err err;
-    int rc;
-};
-
-static void make_commit(void *arg)
-{
-    struct commit *c = arg;
-    c->rc = bh_sql_run(&c->q, NULL, &c->err);
-}
-
-/* Until it is over, nothing else may touch the connection: who asks for something is sent to the other one. */
-static int commit_all(struct bh_store *s, struct bh_err *err)
-{
-    struct commit c = {.rc = 0};
-    const int rc = bh_sql_get(s, "COMMIT", &c.q, err);
-    if (rc < 0)
-        return rc;
-    s->changes = bh_store_changes(s);
-    s->away = s->beside != NULL;
-    bh_beside_run(s->beside, make_commit, &c);
-    s->away = false;
-    if (s->reader)
-        bh_sql_rest(s->reader);
-    if (c.rc < 0 && err)
-        *err = c.err;
-    return c.rc;
-}
-
 int bh_store_commit(struct bh_store *s, struct bh_err *err)
 {
     if (!s->depth)
         return bh_fail(err, BH_CONFLICT, "no transaction is open");
-    if (s->away)
-        return bh_fail(err, BH_BUSY, "a commit is being made");
     int rc;
     if (undone(s))
         rc = bh_fail(err, BH_SYSTEM, "the transaction was undone when the disk failed");
     else
-        rc = s->depth > 1 ? run_cached(s, "RELEASE inner", err) : commit_all(s, err);
+        rc = run_cached(s, s->depth > 1 ? "RELEASE inner" : "COMMIT", err);
     if (rc < 0) {
         bh_store_rollback(s);
         return rc;
@@ -329,7 +265,7 @@ int bh_store_commit(struct bh_store *s, struct bh_err *err)
 
 void bh_store_rollback(struct bh_store *s)
 {
-    if (!s->depth || s->away)
+    if (!s->depth)
         return;
     if (!undone(s)) {
         const bool inner = s->depth > 1;
@@ -347,10 +283,9 @@ void bh_store_rollback(struct bh_store *s)
         s->broken = false;
 }
 
-/* A transaction begins with nothing unsure; what becomes of its commit is not known yet. */
 bool bh_store_unsure(const struct bh_store *s)
 {
-    return !s->away && s->unsure;
+    return s->unsure;
 }
 
 bool bh_store_in_transaction(const struct bh_store *s)
@@ -360,7 +295,7 @@ bool bh_store_in_transaction(const struct bh_store *s)
 
 uint64_t bh_store_changes(const struct bh_store *s)
 {
-    return s->away ? s->changes : (uint64_t)sqlite3_total_changes64(s->db);
+    return (uint64_t)sqlite3_total_changes64(s->db);
 }
 
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err)

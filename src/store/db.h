@@ -10,8 +10,7 @@
  * The schema is of a version; older ones are brought up to date when the file is opened to write, a newer one is refused.
  * What must never be is refused by the schema itself (src/store/schema), whoever writes.
  *
- * Used from one thread. Commits may be made in another one (bh_store_commit_beside). Strings given are borrowed for the
- * call, strings returned belong to the caller's arena.
+ * One thread, one connection. Strings given are borrowed for the call, strings returned belong to the caller's arena.
  */
 #ifndef BH_STORE_DB_H
 #define BH_STORE_DB_H
@@ -23,7 +22,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct bh_beside;
 struct bh_store;
 
 enum bh_store_mode {
@@ -66,12 +64,6 @@ int bh_store_commit(struct bh_store *s, struct bh_err *err) BH_MUST_USE; /* on f
 void bh_store_rollback(struct bh_store *s);
 bool bh_store_in_transaction(const struct bh_store *s);
 bool bh_store_unsure(const struct bh_store *s);
-/*
- * From now on the outermost commit waits for the disk in that thread (beside.h), with the checkpoint that may follow it. It
- * is over when bh_store_commit() returns, as before, and fails as before. What runs meanwhile may read: by a connection of
- * its own, which sees what was durable before. It cannot write (BH_BUSY, BH_DENIED). `lend_b` outlives the store.
- */
-int bh_store_commit_beside(struct bh_store *s, struct bh_beside *lend_b, struct bh_err *err) BH_MUST_USE;
 /* Grows with every row that is written here, whatever becomes of it: what was read at the same number still holds. */
 uint64_t bh_store_changes(const struct bh_store *s);
 

@@ -19,14 +19,9 @@ struct bh_store {
     bool unsure;           /* a commit failed, and nothing was written over it yet */
     struct bh_idmap known; /* a text's address -> index into stmts */
     BH_VEC(sqlite3_stmt *) stmts;
-    struct bh_beside *beside; /* lent: commits are made there; NULL: here */
-    struct bh_store *reader;  /* a connection of its own: what is read while a commit is made there */
-    bool away;                /* ... as now */
-    uint64_t changes;         /* ... when it began */
 };
 
 void bh_sql_forget(struct bh_store *s); /* every statement */
-void bh_sql_rest(struct bh_store *s);   /* none is left in the middle: the next one sees what is there then */
 /*
  * A commit that fails at its sync may have reached the log all the same, and a power failure would bring it back long
  * after its caller was told that it is undone. The next commit writes over it: one that changes nothing, at once.

@@ -52,14 +52,13 @@ int bh_sql_fail(struct bh_store *s, int sqlite_code, struct bh_err *err)
 
 sqlite3 *bh_store_handle(struct bh_store *s)
 {
-    return s->away ? s->reader->db : s->db;
+    return s->db;
 }
 
 /* ---- statements ---- */
 
-int bh_sql_get(struct bh_store *store, const char *text, struct bh_sql *ret, struct bh_err *err)
+int bh_sql_get(struct bh_store *s, const char *text, struct bh_sql *ret, struct bh_err *err)
 {
-    struct bh_store *s = store->away ? store->reader : store;
     const uint64_t key = (uintptr_t)text;
     uint32_t at = bh_idmap_find(&s->known, key);
     if (at == BH_IDMAP_NONE) {
@@ -85,13 +84,6 @@ void bh_sql_forget(struct bh_store *s)
         sqlite3_finalize(s->stmts.at[i]);
     bh_vec_fini(&s->stmts);
     bh_idmap_fini(&s->known);
-}
-
-void bh_sql_rest(struct bh_store *s)
-{
-    for (size_t i = 0; i < s->stmts.n; i++)
-        if (sqlite3_stmt_busy(s->stmts.at[i]))
-            sqlite3_reset(s->stmts.at[i]);
 }
 
 static void bound(struct bh_sql *q, int code)

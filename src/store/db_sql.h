@@ -28,8 +28,8 @@ struct bh_sql {
 };
 
 sqlite3 *bh_store_handle(struct bh_store *s);
-/* BH_DENIED when the text would write, in a store opened to read or while a commit is made beside. */
-int bh_sql_get(struct bh_store *store, const char *text, struct bh_sql *ret, struct bh_err *err) BH_MUST_USE;
+/* BH_DENIED in a store opened to read when the text would write. */
+int bh_sql_get(struct bh_store *s, const char *text, struct bh_sql *ret, struct bh_err *err) BH_MUST_USE;
 
 /* Parameters count from 1. Borrowed until the statement is through. */
 void bh_sql_int(struct bh_sql *q, int at, int64_t v);

@@ -11,7 +11,6 @@ import shutil
 import sqlite3
 import struct
 import sys
-import threading
 import time
 
 import lab
@@ -128,48 +127,6 @@ def test_what_runs_needs_no_tool():
         same((n.state_of(runs), n.active(runs)), ('running', lease))
         assert n.post(f'/v1/jobs/{runs}/cancel').ok
         n.active(last)
-        n.sound()
-
-
-def test_a_disk_that_takes_its_time():
-    """Who reads is answered while a sync goes on, and sees what was durable before; who asked for something is answered after it."""
-    slow = 2.0
-    with node(of=lab.FrailNode(FAULTS)) as n:
-        same(n.get('/v1/status').status, 200)  # known, and written down
-        until(lambda: n.audit(event='auth.success'), 90, n.log)
-        n.set_faults(slow_ms=int(slow * 1000))
-        answers = {}
-
-        def ask(name, where, body):
-            r = n.post(where, body)
-            answers[name] = (r, time.monotonic())
-        asked = [threading.Thread(target=ask, args=('cordon', '/v1/gpus/0/cordon', {})),
-                 threading.Thread(target=ask, args=('submit', '/v1/jobs', {'tenant': 'chat', 'argv': ['true']}))]
-        began = time.monotonic()
-        for t in asked:
-            t.start()
-        reads = 0
-        while time.monotonic() < began + slow:
-            seen = n.audit(event='gpu.cordon') + n.audit(event='job.submit')
-            if time.monotonic() < began + slow:
-                same(seen, [], 'what is not durable is not there')
-                reads += n.get('/v1/status').ok
-            time.sleep(0.1)  # nobody may ask as often as he can
-        for t in asked:
-            t.join()
-        assert reads > 3, reads
-        same([answers[k][0].status for k in ('cordon', 'submit')], [200, 201])
-        assert min(at for _, at in answers.values()) >= began + slow, 'answered before the sync'
-        same(len(n.audit(event='gpu.cordon')), 1)
-        # A sync that fails is a refusal, and nothing of it is left; who reads does not notice.
-        n.set_faults(permille=1000, syncs=True)
-        r = n.post('/v1/gpus/1/cordon', {})
-        assert r.status >= 500, r
-        r = n.post('/v1/jobs', {'tenant': 'chat', 'argv': ['true']})
-        assert r.status >= 500, r
-        same((n.get('/v1/status').status, len(n.audit(event='gpu.cordon')), len(n.audit(event='job.submit'))), (200, 1, 1))
-        n.set_faults()
-        until(lambda: n.post('/v1/gpus/1/cordon', {}).ok, 90, n.log)
         n.sound()
 
 

@@ -2,8 +2,8 @@
 /*
  * faults.c - a library that is loaded before all others into a daemon under test: its clock jumps, its disk fails.
  *
- * What it does stands in a file that $BULKHEAD_TEST_FAULTS names and the test writes: how far the clock is off, how many out
- * of a thousand writes and syncs fail, and how long a sync takes. Only the daemon itself is touched, not what it starts.
+ * What it does stands in a file that $BULKHEAD_TEST_FAULTS names and the test writes: how far the clock is off, and how many
+ * out of a thousand writes and syncs fail. Only the daemon itself is touched, not what it starts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,6 @@ struct faults {
     uint32_t error;         /* an errno */
     uint64_t random;
     int64_t passed_ms; /* added to the time of day and to the time since boot: as if so much had passed */
-    uint32_t slow_ms;  /* that a sync takes, at least */
-    uint32_t syncs;    /* only they fail */
 };
 
 int fdatasync(int fd);
@@ -50,14 +48,10 @@ static volatile struct faults *faults(void)
     return at;
 }
 
-static int fails(int is_sync)
+static int fails(void)
 {
     volatile struct faults *f = faults();
-    if (is_sync && f && f->slow_ms) {
-        const struct timespec t = {f->slow_ms / 1000, (long)(f->slow_ms % 1000) * 1000000};
-        (void)nanosleep(&t, NULL);
-    }
-    if (!f || !f->fail_permille || (f->syncs && !is_sync))
+    if (!f || !f->fail_permille)
         return 0;
     uint64_t x = f->random | 1;
     x ^= x << 13;
@@ -82,15 +76,15 @@ int clock_gettime(clockid_t clock, struct timespec *ret)
 
 int fdatasync(int fd)
 {
-    return fails(1) ? -1 : (int)syscall(SYS_fdatasync, fd);
+    return fails() ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
 int fsync(int fd)
 {
-    return fails(1) ? -1 : (int)syscall(SYS_fsync, fd);
+    return fails() ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t n, off_t at)
 {
-    return fails(0) ? -1 : syscall(SYS_pwrite64, fd, bytes, n, at);
+    return fails() ? -1 : syscall(SYS_pwrite64, fd, bytes, n, at);
 }

@@ -383,11 +383,10 @@ class FrailNode(Node):
         self.more = {'LD_PRELOAD': library, 'BULKHEAD_TEST_FAULTS': os.path.abspath('faults')}
         self.env['ASAN_OPTIONS'] = 'detect_leaks=0:verify_asan_link_order=0'
 
-    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1, passed_ms=0, slow_ms=0, syncs=False):
-        """clock_ms: how far the clock is off; None: as it is. slow_ms: of every sync; syncs: only they fail."""
+    def set_faults(self, clock_ms=None, permille=0, error=errno.EIO, seed=1, passed_ms=0):
+        """clock_ms: how far the clock is off; None: as it is."""
         old = struct.unpack('=q', self.faults[:8])[0]
-        self.faults[:40] = struct.pack('=qIIQqII', old if clock_ms is None else clock_ms, permille, error, seed, passed_ms,
-                                       slow_ms, syncs)
+        self.faults[:32] = struct.pack('=qIIQq', old if clock_ms is None else clock_ms, permille, error, seed, passed_ms)
 
     def stop(self):
         try:

@@ -322,8 +322,6 @@ void bh_checks_fresh(void *self)
         check_cards,       check_decisions, check_scrubs, check_strangers};
     const uint64_t now = bh_daemon_now(d);
     const uint64_t rows = bh_store_changes(d->store);
-    if (d->aside)
-        return; /* what it is made from is being changed */
     if (d->checks.made_ms && now < d->checks.made_ms + FRESH_MS && rows == d->checks.made_of)
         return;
     d->checks.made_ms = now;
