@@ -168,12 +168,14 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
     const size_t n = bh_remote_files_of(&g->remote, p, BH_FILE_UVM, files, UVM_FILES_MAX);
     if (n == 0 && !p->mapped && !may_have_mapped(g, p))
         return true;
+    /* Before its mappings: a thread that maps in between counts twice for a moment, the other way round not at all. */
+    const uint64_t lately = mapping(g, p);
     bh_watchdog_enter(g->watchdog, p->pid);
     const int64_t now = g->driver->mapped(p->pid, files, n);
     bh_watchdog_leave(g->watchdog);
     if (now < 0)
         return true;
-    const uint64_t mapped = (uint64_t)now, lately = mapping(g, p);
+    const uint64_t mapped = (uint64_t)now;
     if (mapped > p->mapped) {
         if (!bh_ledger_map(g->ledger, p->pid, mapped - p->mapped))
             return false;

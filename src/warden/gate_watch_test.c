@@ -456,4 +456,58 @@ TEST(channels_are_not_memory)
     CHECK(sim_end());
 }
 
+/* The warden has no processor between reading the mappings and asking where the thread is. */
+static int64_t mapped_late(uint32_t pid, const int *files, size_t n)
+{
+    const int64_t now = bh_driver_simulated.mapped(pid, files, n);
+    if (shared->number[1] == 1 && now == 0) { /* has asked, has not mapped: its thread runs now */
+        shared->number[1] = 2;
+        for (int i = 0; i < 2000 && shared->number[1] != 3; i++)
+            (void)usleep(1000);
+        (void)usleep(20000); /* it waits for something else by now */
+    }
+    return now;
+}
+
+static void maps_while_the_warden_looks(void)
+{
+    int fd = tenant_open(T_CLIENT), status;
+    HOLDS(uvm_open() >= 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        int own = uvm_open();
+        ask_to_map(own, 40 * BH_MIB);
+        (void)raise(SIGSTOP); /* as one on the run queue that gets no processor */
+        map_now(own, 40 * BH_MIB);
+        shared->number[1] = 3;
+        until_killed();
+    }
+    HOLDS(waitpid(child, &status, WUNTRACED) == child && WIFSTOPPED(status));
+    (void)usleep(100000); /* longer than anybody is waited for */
+    shared->number[1] = 1;
+    while (shared->number[1] != 2)
+        (void)usleep(100);
+    HOLDS(kill(child, SIGCONT) == 0);
+    while (shared->number[1] != 3)
+        (void)usleep(100);
+    (void)usleep(25000);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 40 * BH_MIB) == RM_NO_MEMORY);
+    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+}
+
+TEST(whoever_maps_while_it_is_looked_at_is_counted)
+{
+    struct bh_gate_stats s;
+    struct bh_driver driver = bh_driver_simulated;
+    driver.mapped = mapped_late;
+    lease_driver = &driver;
+    sim_begin();
+    const int rc = lease(cap, maps_while_the_warden_looks, &s);
+    lease_driver = NULL;
+    CHECK_EQ(rc, 0);
+    CHECK_STR(s.why_killed, "");
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
 TEST_MAIN

@@ -348,7 +348,7 @@ void bh_turns_decide(struct bh_govern *g)
 static bool is_looking(struct bh_govern *g)
 {
     const struct bh_member *h = g->turns ? holder_of(g) : NULL;
-    return h && (bh_is_looked_at(h) || h->certain);
+    return h && !has_empty(g) && (bh_is_looked_at(h) || h->certain);
 }
 
 void bh_turns_gate(struct bh_govern *g)

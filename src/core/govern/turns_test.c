@@ -204,6 +204,33 @@ TEST(a_cap_is_not_exceeded_to_find_out_what_nobody_could_use)
     CHECK(held >= 240 && held <= 260); /* of a thousand */
 }
 
+TEST(a_light_tenant_does_not_wait_for_a_look_that_nobody_takes)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int paused = 0, steps = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 4000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 3};
+        for (uint32_t i = 0; i < 3; i++)
+            in.at[i] = (struct bh_govern_asked){.id = i + 1,
+                                                .weight = 1,
+                                                .cap_permille = i < 2 ? 300 : 0,
+                                                .state = BH_GOVERN_BUSY,
+                                                .gpu_ns = !s || out.at[i].paused ? 0
+                                                          : i < 2                ? 4500000
+                                                                                 : 400000,
+                                                .doubt = i < 2 && s > 2000};
+        steps += s > 2400;
+        paused += s > 2400 && out.at[2].paused;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+    CHECK(paused * 10 <= steps);
+}
+
 TEST(a_light_tenant_runs_beside_the_holder)
 {
     struct world *w = world_new(0, 0);
