@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOOKS = 5 }; /* of the thread, within the limit */
+enum { LOOKS = 5, GIB_MS = 120, GIBS_MOST = 64 }; /* LOOKS: of the thread, within the limit */
 
 struct bh_watchdog {
     uint32_t limit_ms;
@@ -54,6 +54,29 @@ static bool is_kept(const struct bh_watchdog *w)
     return !end || end[1] != ' ' || end[2] != 'R';
 }
 
+uint32_t bh_watchdog_patience(uint32_t limit_ms, uint64_t resident_bytes)
+{
+    const uint64_t mib = resident_bytes >> 20, most = (uint64_t)GIBS_MOST << 10;
+    return limit_ms + (uint32_t)((mib < most ? mib : most) * GIB_MS >> 10);
+}
+
+/* Of whom is looked at; this file can be read while the kernel works at its tables. 0: not to be told. */
+static uint64_t resident_of(uint32_t pid)
+{
+    char path[48], text[128];
+    uint64_t pages = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%u/statm", pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *second = strchr(text, ' ');
+    for (second = second ? second + 1 : ""; *second >= '0' && *second <= '9'; second++)
+        pages = pages * 10 + (uint64_t)(*second - '0');
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /*
  * By looks of its own and not by the clock alone: where the whole process was stopped for a while, or the machine, nobody
  * kept anybody.
@@ -62,7 +85,7 @@ static void *watch(void *arg)
 {
     struct bh_watchdog *w = arg;
     uint64_t seen = 0;
-    uint32_t looks = 0;
+    uint32_t looks = 0, enough = LOOKS;
     (void)pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         struct timespec until;
@@ -77,9 +100,12 @@ static void *watch(void *arg)
         const bool kept = same && is_kept(w);
         looks = same ? looks + kept : 0;
         seen = look;
-        if (!w->stop && kept && looks == LOOKS)
+        if (kept && looks == 1) /* what it gives back is gone later */
+            enough =
+                bh_watchdog_patience(w->limit_ms, resident_of(atomic_load(&w->who))) * LOOKS / w->limit_ms;
+        if (!w->stop && kept && looks == enough)
             bite(w);
-        else if (!w->stop && kept && looks == 2 * LOOKS)
+        else if (!w->stop && kept && looks == enough + LOOKS)
             abort();
     }
     (void)pthread_mutex_unlock(&w->lock);

@@ -5,7 +5,8 @@
  * Reading a tenant's memory can take as long as the tenant likes: a page may be one that it fills in itself (userfaultfd, a
  * file system of its own). While the warden waits nothing is counted. So a thread of its own looks how long the warden
  * has been reading, and ends those who keep it; where that does not help (somebody unknown fills in the page) it ends the
- * warden, for another one to take over. A warden that only waits for a processor is kept by nobody.
+ * warden, for another one to take over. A warden that only waits for a processor is kept by nobody. A process that forks, or
+ * gives much memory back, is not to be looked at until the kernel is done with its tables: so who has much may take longer.
  */
 #ifndef BH_WARDEN_WATCHDOG_H
 #define BH_WARDEN_WATCHDOG_H
@@ -20,6 +21,9 @@ struct bh_watchdog;
 /* limit_ms: for how long one look at a tenant may take. */
 int bh_watchdog_start(uint32_t limit_ms, struct bh_watchdog **ret, struct bh_err *err) BH_MUST_USE;
 void bh_watchdog_stop(struct bh_watchdog *w); /* NULL: nothing */
+
+/* The limit for a process with so much memory of the host: tables of a gigabyte take the kernel some 60 ms to copy. */
+uint32_t bh_watchdog_patience(uint32_t limit_ms, uint64_t resident_bytes);
 
 /* Around each look; who: a process or thread, the first to be ended. w NULL: nothing. */
 void bh_watchdog_enter(struct bh_watchdog *w, uint32_t who);

@@ -4,6 +4,7 @@
 #include "base/test.h"
 
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,6 +62,45 @@ TEST(who_keeps_the_warden_is_ended)
 }
 
 /* A machine with too much to do lets the warden wait for a processor: that is no tenant's doing. */
+TEST(who_has_much_memory_may_take_longer)
+{
+    const uint64_t gib = UINT64_C(1) << 30;
+    CHECK_EQ(bh_watchdog_patience(200, 0), 200);
+    CHECK_EQ(bh_watchdog_patience(200, gib), 320);
+    CHECK_EQ(bh_watchdog_patience(200, 10 * gib), 1400); /* a fork was seen to take 582 ms */
+    CHECK_EQ(bh_watchdog_patience(200, 64 * gib), bh_watchdog_patience(200, UINT64_MAX));
+}
+
+/* Four gigabytes that cost little: the same pages, mapped as often as it takes. */
+TEST(one_with_gigabytes_is_not_ended_at_once)
+{
+    enum { TIMES = 64, PIECE = 64 << 20 };
+    struct bh_watchdog *w;
+    int told[2];
+    const int fd = (int)syscall(SYS_memfd_create, "gigabytes", 0);
+    CHECK(pipe(told) == 0 && fd >= 0 && ftruncate(fd, PIECE) == 0);
+    struct child who = {.pid = fork()};
+    if (who.pid == 0) {
+        for (int i = 0; i < TIMES; i++)
+            if (mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+                _exit(1);
+        (void)!write(told[1], "x", 1);
+        for (;;)
+            (void)pause();
+    }
+    char byte;
+    CHECK_EQ(read(told[0], &byte, 1), 1);
+    CHECK_EQ(bh_watchdog_start(1000, &w, NULL), BH_OK);
+    bh_watchdog_enter(w, (uint32_t)who.pid);
+    (void)usleep(1350 * 1000); /* one without memory is ended after 1.2 s, this one would be after 1.6 */
+    const bool bit = bh_watchdog_bit(w);
+    bh_watchdog_leave(w);
+    bh_watchdog_stop(w);
+    CHECK(!bit);
+    CHECK(kill(who.pid, SIGKILL) == 0 && ends(&who));
+    (void)close(fd);
+}
+
 TEST(a_warden_that_would_run_is_kept_by_nobody)
 {
     struct bh_watchdog *w;
