@@ -178,7 +178,8 @@ def named(said, kind):
     rows = {row['name']: row for row in said.get('shares', [])}
     levels = {who: rows.get(who, {}).get('uses', {}).get(key) for who in ('hog', 'victim')}
     missing = [line for line in lines if 'because missing' in line and any(c in line for c in counters)]
-    about = [line for line in lines if f'lease {rows.get("hog", {}).get("lease")} ' in line.split(';')[0] and any(w in line for w in words)]
+    about = [line for line in lines if f'lease {rows.get("hog", {}).get("lease")} ' in line.split(';')[0] and 'cannot be told' not in line
+             and any(w in line for w in words)]
     if levels['hog'] is None:
         return (missing or ['not named'])[0], bool(missing), levels
     ok = bool(about) and levels['hog'] >= HIGH and levels['hog'] > (levels['victim'] or 0) + APART
