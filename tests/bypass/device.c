@@ -322,7 +322,8 @@ int uvm_open(struct uvm *u, struct rm *r)
     memcpy(gpu.uuid, u->uuid, sizeof(gpu.uuid));
     memcpy(space.uuid, u->uuid, sizeof(space.uuid));
     u->fd = dev_open("/dev/nvidia-uvm");
-    const int beside = dev_open("/dev/nvidia-uvm"); /* stays open: with it goes what ties the first to this process */
+    const int beside =
+        dev_open("/dev/nvidia-uvm"); /* stays open: with it goes what ties the first to this process */
     if (u->fd < 0 || beside < 0)
         return -errno;
     rc = rc ? rc : make_space(r, &space.space);
