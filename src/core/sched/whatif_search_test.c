@@ -11,9 +11,9 @@
  * number of them than the everyday one: 10000 take two minutes.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CASES = 120, TINY = 60 };
+enum { CASES = 120, TINY = 120 };
 #else
-enum { CASES = 1000, TINY = 300 };
+enum { CASES = 1000, TINY = 500 };
 #endif
 
 static uint32_t cases(void)
