@@ -160,14 +160,18 @@ static bool varies(const struct bh_culprit_in *in, const struct column *c)
 
 /*
  * Least squares in the sums that it needs: parts by parts, and parts by level. The last column is nobody's: the time in which
- * none of the tenants held the card, which has a draw of its own. Numbers are for people and go nowhere else, so that
- * they need not be whole.
+ * none of the tenants held the card, which has a draw of its own. Parts and levels are at most 1000 and samples 128, so
+ * that a sum of products stays below 2^27.
  */
-enum { COLUMNS = BH_CULPRIT_TENANTS + 1 };
-#define STILL 0.01 /* permille: a round that changes no more was the last one */
+enum {
+    COLUMNS = BH_CULPRIT_TENANTS + 1,
+    FINE = 1024, /* of a permille: what levels are reckoned in */
+    STILL = 10,  /* of them: a round that changes no more was the last one */
+    RATIO_BITS = 24,
+};
 struct squares {
     uint32_t n; /* columns */
-    double parts[COLUMNS][COLUMNS], level[COLUMNS];
+    int64_t parts[COLUMNS][COLUMNS], level[COLUMNS];
 };
 
 static void squares_of(const struct bh_culprit_in *in, enum bh_culprit_resource r, struct squares *ret)
@@ -175,7 +179,7 @@ static void squares_of(const struct bh_culprit_in *in, enum bh_culprit_resource 
     const bool turns = r != BH_CULPRIT_PCIE;
     *ret = (struct squares){.n = in->n_tenants + turns};
     for (uint32_t s = 0; s < in->n_samples; s++) {
-        double x[COLUMNS] = {0}, sum = 0;
+        int64_t x[COLUMNS] = {0}, sum = 0;
         if (!is_known(in->samples[s].level[r]))
             continue;
         for (uint32_t i = 0; i < in->n_tenants; i++) {
@@ -192,27 +196,30 @@ static void squares_of(const struct bh_culprit_in *in, enum bh_culprit_resource 
     }
 }
 
-/* Each column's level, none below zero; who cannot be told apart begins alike, whatever the order. */
-static void solve(const struct squares *q, double ret[COLUMNS])
+/* Each column's level in FINE, none below zero; who cannot be told apart begins alike, whatever the order. */
+static void solve(const struct squares *q, int64_t ret[COLUMNS])
 {
-    double own = 0, all = 0;
+    const int64_t whole = (int64_t)WHOLE * FINE;
+    int64_t own = 0, all = 0, moved = whole;
     for (uint32_t i = 0; i < q->n; i++) {
         own += q->level[i];
         for (uint32_t k = 0; k < q->n; k++)
             all += q->parts[i][k];
     }
     for (uint32_t i = 0; i < q->n; i++)
-        ret[i] = all > 0 ? own * WHOLE / all : 0;
+        ret[i] = all > 0 ? own * whole / all : 0;
     const uint32_t most = WORK / (q->n * q->n + 1);
-    double moved = 1;
     for (uint32_t round = 0; moved > STILL && round < (most < ROUNDS_MOST ? most : ROUNDS_MOST); round++) {
         moved = 0;
         for (uint32_t i = 0; i < q->n; i++) {
-            double rest = q->level[i] * WHOLE;
+            int64_t rest = q->level[i] * whole;
             for (uint32_t k = 0; k < q->n; k++)
                 rest -= k == i ? 0 : q->parts[i][k] * ret[k];
-            const double v = q->parts[i][i] > 0 ? rest / q->parts[i][i] : 0;
-            const double to = v < 0 ? 0 : v > WHOLE ? WHOLE : v, by = to > ret[i] ? to - ret[i] : ret[i] - to;
+            const int64_t v = q->parts[i][i] > 0 ? rest / q->parts[i][i] : 0;
+            const int64_t to = v < 0       ? 0
+                               : v > whole ? whole
+                                           : v,
+                          by = to > ret[i] ? to - ret[i] : ret[i] - to;
             moved = by > moved ? by : moved;
             ret[i] = to;
         }
@@ -223,20 +230,22 @@ static void solve(const struct squares *q, double ret[COLUMNS])
  * What of a column the others do not tell: the sum of squares that is left when they have explained what they can of it. Levels
  * have bounds, so that a small part cannot stand for a large one (SMALL).
  */
-static double left_of(const struct squares *q, uint32_t which, uint32_t n_samples)
+static int64_t left_of(const struct squares *q, uint32_t which, uint32_t n_samples)
 {
-    double m[COLUMNS][COLUMNS];
+    int64_t m[COLUMNS][COLUMNS];
     memcpy(m, q->parts, sizeof(m));
     for (uint32_t i = 0; i < q->n; i++)
-        m[i][i] += i == which ? 0 : (double)SMALL * SMALL * n_samples;
+        m[i][i] += i == which ? 0 : (int64_t)SMALL * SMALL * n_samples;
     for (uint32_t i = 0; i < q->n; i++) {
-        const double at = m[i][i];
-        if (i == which)
+        const int64_t at = m[i][i];
+        if (i == which || at <= 0)
             continue;
         for (uint32_t k = 0; k < q->n; k++) {
-            const double times = k == i ? 0 : m[k][i] / at;
-            for (uint32_t c = 0; times != 0 && c < q->n; c++)
-                m[k][c] -= times * m[i][c];
+            if (k <= i && k != which) /* they are done */
+                continue;
+            const int64_t ratio = m[k][i] * (INT64_C(1) << RATIO_BITS) / at;
+            for (uint32_t c = 0; ratio != 0 && c < q->n; c++)
+                m[k][c] -= ratio * m[i][c] / (INT64_C(1) << RATIO_BITS);
         }
     }
     return m[which][which];
@@ -246,7 +255,7 @@ static void levels_of(const struct bh_culprit_in *in, enum bh_culprit_resource r
                       struct bh_culprit_levels *ret)
 {
     struct squares q;
-    double own[COLUMNS] = {0};
+    int64_t own[COLUMNS] = {0};
     struct column c;
     uint32_t n;
     column_level(in, r, &c);
@@ -262,8 +271,8 @@ static void levels_of(const struct bh_culprit_in *in, enum bh_culprit_resource r
     squares_of(in, r, &q);
     solve(&q, own);
     for (uint32_t i = 0; i < in->n_tenants; i++) {
-        ret->at[r][i] = (uint32_t)(own[i] + 0.5);
-        ret->told_apart[r][i] = left_of(&q, i, n) >= (double)APART * n;
+        ret->at[r][i] = (uint32_t)((own[i] + FINE / 2) / FINE);
+        ret->told_apart[r][i] = left_of(&q, i, n) >= (int64_t)APART * n;
     }
 }
 
@@ -304,7 +313,7 @@ struct suspect {
 };
 
 /* Is there another whose part comes and goes with this one's? */
-static bool has_double(const struct scene *sc, uint32_t victim, enum bh_culprit_resource r, uint32_t tenant)
+static bool has_twin(const struct scene *sc, uint32_t victim, enum bh_culprit_resource r, uint32_t tenant)
 {
     struct column one, two;
     bool found = false;
@@ -342,7 +351,7 @@ static bool suspect_of(const struct scene *sc, uint32_t victim, const struct col
     if (ret->tenant == BH_CULPRIT_TENANTS)
         return false;
     ret->told = ret->told && (r == BH_CULPRIT_TIME || ((n_high == 1 || ret->explains >= STRONG) &&
-                                                       !has_double(sc, victim, r, ret->tenant)));
+                                                       !has_twin(sc, victim, r, ret->tenant)));
     return true;
 }
 
