@@ -40,16 +40,22 @@ static void bite(struct bh_watchdog *w)
         (void)syscall(SYS_pidfd_send_signal, w->pidfds.at[i], SIGKILL, NULL, 0);
 }
 
+/* What stands at the begin of a file of /proc; "": not to be had. */
+static void head_of(const char *path, char *text, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? -1 : read(fd, text, size - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+}
+
 /* Does it wait for somebody? One that would run, and is not let because the machine has more to do, is kept by nobody. */
 static bool is_kept(const struct bh_watchdog *w)
 {
     char path[48], text[128];
     (void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)w->warden);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    head_of(path, text, sizeof(text));
     const char *end = strrchr(text, ')'); /* of its name */
     return !end || end[1] != ' ' || end[2] != 'R';
 }
@@ -66,11 +72,7 @@ static uint64_t resident_of(uint32_t pid)
     char path[48], text[128];
     uint64_t pages = 0;
     (void)snprintf(path, sizeof(path), "/proc/%u/statm", pid);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    head_of(path, text, sizeof(text));
     const char *second = strchr(text, ' ');
     for (second = second ? second + 1 : ""; *second >= '0' && *second <= '9'; second++)
         pages = pages * 10 + (uint64_t)(*second - '0');
