@@ -51,7 +51,7 @@ struct bh_cmd {
     int (*run)(struct bh_cli *cli); /* returns the exit status */
 };
 
-enum { BH_CLI_OPTS_MAX = 16, BH_CLI_OPERANDS_ANY = 255 };
+enum { BH_CLI_OPTS_MAX = 24, BH_CLI_OPERANDS_ANY = 255 };
 enum { BH_EXIT_OK = 0, BH_EXIT_FOUND = 1, BH_EXIT_UNREADABLE = 2 };
 
 struct bh_cli {

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { OPT_MEMORY, OPT_SOCKET, OPT_VIEW, OPT_TICK, OPT_ONCE, OPT_OWNER, OPT_PROFILE, OPT_NAME };
+enum { OPT_MEMORY, OPT_SOCKET, OPT_VIEW, OPT_RDMA, OPT_TICK, OPT_ONCE, OPT_OWNER, OPT_PROFILE, OPT_NAME };
 
 static const char default_socket[] = "/run/bulkhead/adopt.sock";
 
@@ -30,6 +30,9 @@ static const struct bh_opt opts[] = {
                     "where runtimes send to (default: /run/bulkhead/adopt.sock)"},
     [OPT_VIEW] = {"view", 0, BH_OPT_WORD, "VIEW", bh_cap_views,
                   "what it sees of a GPU: its slice (default), the card, or nothing of neighbours (private)"},
+    [OPT_RDMA] =
+        {"rdma", 0, BH_OPT_FLAG, NULL, NULL,
+         "RDMA adapters and other devices may reach its GPU memory (GPUDirect); allocations take longer"},
     [OPT_TICK] = {"tick", 0, BH_OPT_TEXT, "MS", NULL,
                   "compare with the driver's own count this often (default: 20)"},
     [OPT_ONCE] = {"once", 0, BH_OPT_FLAG, NULL, NULL, "hold one container, and end with it"},
@@ -112,6 +115,7 @@ static int serve(struct bh_cli *cli, struct bh_err *err)
     char warden[PATH_MAX];
     struct bh_adopt a = {.warden = warden,
                          .view = bh_cap_read_view(cli->value[OPT_VIEW]),
+                         .rdma = cli->value[OPT_RDMA] != NULL,
                          .once = cli->value[OPT_ONCE] != NULL,
                          .tell = tell,
                          .arg = cli};

@@ -31,6 +31,7 @@ enum {
     OPT_FLOOR,
     OPT_NAME,
     OPT_VIEW,
+    OPT_RDMA,
     OPT_TICK,
     OPT_STATS,
     OPT_OUTPUT,
@@ -57,6 +58,9 @@ static const struct bh_opt opts[] = {
                   "what bulkhead shares calls it (default: the command's name)"},
     [OPT_VIEW] = {"view", 0, BH_OPT_WORD, "VIEW", bh_cap_views,
                   "what it sees of a GPU: its slice (default), the card, or nothing of neighbours (private)"},
+    [OPT_RDMA] =
+        {"rdma", 0, BH_OPT_FLAG, NULL, NULL,
+         "RDMA adapters and other devices may reach its GPU memory (GPUDirect); allocations take longer"},
     [OPT_TICK] = {"tick", 0, BH_OPT_TEXT, "MS", NULL,
                   "compare with the driver's own count this often (default: 20)"},
     [OPT_STATS] = {"stats", 0, BH_OPT_FLAG, NULL, NULL, "say at the end what was used and what was refused"},
@@ -290,6 +294,7 @@ static int run(struct bh_cli *cli)
                           /* exec takes the words without const and leaves them as they are. */
                           .argv = (char *const *)(uintptr_t)cli->operands,
                           .view = bh_cap_read_view(cli->value[OPT_VIEW]),
+                          .rdma = cli->value[OPT_RDMA] != NULL,
                           .wait_for_end = cli->value[OPT_STATS] != NULL,
                           .ignore_pipe = cli->ignore_pipe,
                           .let_go_of_files = true,

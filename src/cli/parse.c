@@ -59,6 +59,7 @@ static void build(struct tables *t, const struct bh_cmd *cmd, bool stop_at_opera
     t->shorts[n++] = ':';
     add_opts(t, cmd->opts, &n);
     t->n_own = t->n;
+    assert(t->n_own <= BH_CLI_OPTS_MAX); /* or their values had no place */
     add_opts(t, bh_opts_common, &n);
 }
 

@@ -266,6 +266,7 @@ static int run_held(struct bh_keeper *k, ask_fn hears, ask_fn listens, struct bh
                                    .cap_bytes = k->spec.cap_bytes,
                                    .tick_ms = k->spec.tick_ms,
                                    .view = k->spec.view,
+                                   .rdma = k->spec.rdma,
                                    .owner = geteuid(),
                                    .once = true,
                                    .tell = tell,

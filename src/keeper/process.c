@@ -149,6 +149,7 @@ int bh_keeper_process(struct bh_keeper *k, struct bh_err *err)
                                .cap_bytes = k->spec.cap_bytes,
                                .tick_ms = k->spec.tick_ms,
                                .view = k->spec.view,
+                               .rdma = k->spec.rdma,
                                .share = k->spec.share,
                                .tell = tell,
                                .arg = k,

@@ -228,7 +228,8 @@ static void new_lease(struct state *s, const struct bh_oci_state *state, int lis
                       .start = {.version = BH_LEASE_VERSION,
                                 .cap_bytes = joined ? 0 : s->a->cap_bytes,
                                 .tick_ms = s->a->tick_ms,
-                                .view = s->a->view},
+                                .view = s->a->view,
+                                .flags = s->a->rdma ? BH_LEASE_RDMA : 0},
                       .warden = {.fd = -1}};
     memcpy(l.id, state->id, sizeof(l.id));
     if (s->a->keep && !joined) {

@@ -38,6 +38,7 @@ struct bh_adopt {
     uint64_t cap_bytes; /* of each GPU, for each container */
     uint32_t tick_ms;   /* 0: the gate's own */
     uint32_t view;      /* enum bh_lease_view */
+    bool rdma;          /* other devices may be told of its memory */
     uid_t owner;        /* who, beside root, may send */
     bool once;          /* one container, and then the end */
     void (*tell)(void *arg,

@@ -138,13 +138,14 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
 static int take_tenant(struct state *s, struct bh_err *err)
 {
     char byte;
-    s->start = (struct bh_lease_start){.version = BH_LEASE_VERSION,
-                                       .root_pid = (uint32_t)s->tenant.pid,
-                                       .cap_bytes = s->l->cap_bytes,
-                                       .tick_ms = s->l->tick_ms,
-                                       .view = s->l->view,
-                                       .flags = BH_LEASE_ENDS_WITH_LAUNCHER,
-                                       .share = s->l->share};
+    s->start =
+        (struct bh_lease_start){.version = BH_LEASE_VERSION,
+                                .root_pid = (uint32_t)s->tenant.pid,
+                                .cap_bytes = s->l->cap_bytes,
+                                .tick_ms = s->l->tick_ms,
+                                .view = s->l->view,
+                                .flags = BH_LEASE_ENDS_WITH_LAUNCHER | (s->l->rdma ? BH_LEASE_RDMA : 0),
+                                .share = s->l->share};
     int rc = bh_child_answer(&s->tenant, "the command's process", NULL, NULL, err);
     if (rc == BH_OK)
         rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], is_gated(s) ? 1 : 0, err);

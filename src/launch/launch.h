@@ -43,6 +43,7 @@ struct bh_launch {
     uint64_t cap_bytes;
     uint32_t tick_ms;            /* 0: the gate's own */
     uint32_t view;               /* enum bh_lease_view */
+    bool rdma;                   /* other devices may be told of its memory */
     struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
     bool note_share;             /* into the result, from time to time while the command runs */
     bool wait_for_end;           /* for the last process of the lease rather than for the command alone */

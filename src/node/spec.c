@@ -153,7 +153,7 @@ static const char *user_of(struct bh_arena *arena, uint32_t uid, struct bh_err *
 
 /* ---- all of it ---- */
 
-static void add_gate(const struct bh_life *run, struct bh_keeper_spec *ret)
+static void add_gate(const struct bh_daemon *d, const struct bh_life *run, struct bh_keeper_spec *ret)
 {
     const struct bh_terms *t = &run->terms;
     ret->gate = t->cap_bytes || t->weight;
@@ -161,6 +161,7 @@ static void add_gate(const struct bh_life *run, struct bh_keeper_spec *ret)
         return;
     ret->cap_bytes = t->cap_bytes ? t->cap_bytes : UINT64_MAX;
     ret->view = t->view;
+    ret->rdma = bh_tier_may_have_rdma(d, run->tenant);
     ret->share.weight = t->weight;
     ret->share.cap_permille = t->cap_permille;
     ret->share.floor_permille = t->floor_permille;
@@ -232,7 +233,7 @@ int bh_spec_make(struct bh_daemon *d, const struct bh_life *run, struct bh_arena
     if (rc == BH_OK)
         rc = bh_mech_gift(d, run, &grants, arena, &gift, err);
     if (rc == BH_OK) {
-        add_gate(run, ret);
+        add_gate(d, run, ret);
         for (size_t i = 0; gift.env && gift.env[i]; i++)
             *bh_vec_push(&env) = gift.env[i];
         add_environment(d, &job, !container, arena, &env);

@@ -23,6 +23,7 @@ struct bh_gate_config {
     uint64_t cap_bytes;
     uint32_t tick_ms; /* how often the driver's count is compared; 0: 20 */
     uint32_t view;    /* enum bh_lease_view of wire/lease.h; but for CARD the filter must send controls */
+    bool rdma;        /* its memory may be made known to other devices (GPUDirect) */
     int journal;      /* memfd that outlives this process (warden/journal.h); -1: none is kept */
     bool adopted;     /* the journal is another warden's: go on from there */
     const struct bh_link_config *governed; /* warden/link.h; NULL: its share is nobody's to hold */

@@ -343,6 +343,10 @@ static int do_alloc(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, siz
     a.row = class_row(a.u.s.class);
     if (bh_proof_is_own(a.u.s.client))
         return alloc_refuse(c, arg, &a, RM_INVALID_CLIENT);
+    /* Who has one registers all that it obtains there, and takes it back when it frees: two more calls for each. CUDA does
+     * without, where the driver says that there is no such thing. No wall: one who races another class with it has it. */
+    if (a.u.s.class == RM_CLASS_THIRD_PARTY && !g->config->rdma)
+        return alloc_refuse(c, arg, &a, RM_NOT_SUPPORTED);
     if (!a.row && g->link && bh_ledger_is_channel(a.u.s.class))
         return bh_gate_channel(g, c, arg, &a.u, size);
     if (!a.row) {

@@ -36,6 +36,40 @@ TEST(what_nests_or_evades_is_denied)
     CHECK(sim_end());
 }
 
+static uint32_t third_party(void)
+{
+    return sim_alloc(tenant_open(T_CLIENT), T_CLIENT, T_DEV, T_MEM, RM_CLASS_THIRD_PARTY, NULL, 0);
+}
+
+static void tells_nobody(void)
+{
+    HOLDS(third_party() == RM_NOT_SUPPORTED); /* what CUDA takes for a driver without it */
+}
+
+static void tells_others(void)
+{
+    HOLDS(third_party() == RM_OK);
+}
+
+TEST(memory_is_not_made_known_to_other_devices)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, tells_nobody, &s), 0);
+    CHECK_EQ(s.killed, 0);
+    CHECK(sim_end());
+}
+
+TEST(memory_is_made_known_to_other_devices_where_that_was_allowed)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    lease_rdma = true;
+    CHECK_EQ(lease(cap, tells_others, &s), 0);
+    lease_rdma = false;
+    CHECK(sim_end());
+}
+
 static void bad_pointers(void)
 {
     int fd = tenant_open(T_CLIENT);

@@ -30,6 +30,7 @@ static struct {
 static const uint64_t *lease_numbers;        /* eight, for the next tenant to find; NULL: zeros */
 static const struct bh_driver *lease_driver; /* of the next lease; NULL: the simulated one as it is */
 static enum bh_lease_view lease_view;        /* what the next lease shows; at first the card */
+static bool lease_rdma;                      /* other devices may be told of its memory */
 
 /* In a tenant: end when it does not hold. */
 #define HOLDS(e)                                   \
@@ -125,6 +126,7 @@ static inline int lease(uint64_t cap, tenant_fn *fn, struct bh_gate_stats *ret)
                                           .cap_bytes = cap,
                                           .tick_ms = 5,
                                           .view = lease_view,
+                                          .rdma = lease_rdma,
                                           .journal = -1,
                                           .driver = lease_driver ? lease_driver : &bh_driver_simulated};
     int rc = bh_gate_serve(&config, ret, &err);

@@ -208,6 +208,7 @@ static struct outcome through_the_gate(const char *name, uint64_t cap)
     driver.count = counts;
     lease_driver = &driver;
     sim_begin();
+    lease_rdma = true; /* as it was recorded, below no gate */
     o.rc = lease(cap, plays, &o.stats);
     seen_path(path);
     o.seen = read_recording(path);

@@ -271,6 +271,7 @@ static int prepare(struct bh_gate_config *config, struct bh_link_config *link, i
                                       .cap_bytes = start.cap_bytes,
                                       .tick_ms = start.tick_ms,
                                       .view = start.view,
+                                      .rdma = (start.flags & BH_LEASE_RDMA) != 0,
                                       .journal = fds[BH_LEASE_JOURNAL],
                                       .adopted = start.adopted != 0,
                                       .driver = bh_driver_here()};

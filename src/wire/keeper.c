@@ -71,6 +71,7 @@ static const struct member spec_members[] = {
     {.name = "capBytes", .kind = U64, .off = AT(bh_keeper_spec, cap_bytes)},
     {.name = "tickMs", .kind = U32, .off = AT(bh_keeper_spec, tick_ms)},
     {.name = "view", .kind = WORD, .off = AT(bh_keeper_spec, view), .words = views},
+    {.name = "rdma", .kind = BOOL, .off = AT(bh_keeper_spec, rdma)},
     {.name = "share", .kind = PART, .off = AT(bh_keeper_spec, share), .part = &share},
     {.name = "uid", .kind = U32, .off = AT(bh_keeper_spec, uid)},
     {.name = "gid", .kind = U32, .off = AT(bh_keeper_spec, gid)},
@@ -475,8 +476,8 @@ static int check(const struct bh_keeper_spec *s, struct bh_err *err)
         what = "runDir is not an absolute path";
     else if (!s->cgroup || !*s->cgroup)
         what = "no cgroup";
-    else if (!s->gate && (s->cap_bytes || s->share.weight || s->view))
-        what = "capBytes, view and share need gate";
+    else if (!s->gate && (s->cap_bytes || s->share.weight || s->view || s->rdma))
+        what = "capBytes, view, rdma and share need gate";
     return what ? bh_fail(err, BH_INVALID, "the keeper's spec: %s", what) : BH_OK;
 }
 

@@ -76,6 +76,7 @@ struct bh_keeper_spec {
     bool gate;
     uint64_t cap_bytes;
     uint32_t tick_ms, view;
+    bool rdma; /* other devices may be told of its memory */
     struct bh_lease_share share;
     /* Tier process. */
     uint32_t uid, gid;

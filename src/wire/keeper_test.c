@@ -26,6 +26,7 @@ static struct bh_keeper_spec good(void)
         .cap_bytes = UINT64_C(10) << 30,
         .tick_ms = 20,
         .view = BH_VIEW_PRIVATE,
+        .rdma = true,
         .share = {.weight = 100, .cap_permille = 500, .floor_permille = 100, .latency = 1, .name = "acme"},
         .uid = 1000,
         .gid = 1001,
@@ -110,6 +111,7 @@ TEST(a_process_there_and_back)
     CHECK_STR(r.share.name, "acme");
     CHECK(r.gate && r.attach && r.limits.devices_held);
     CHECK_EQ(r.view, BH_VIEW_PRIVATE);
+    CHECK(r.rdma);
     /* Everything else, as its text. */
     CHECK_EQ(there_and_back(&r, &arena, &r, &again), BH_OK);
     CHECK_STR(bh_buf_text(&again), bh_buf_text(&text));

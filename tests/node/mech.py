@@ -25,16 +25,16 @@ GIB = 1 << 30
 MIB = 1 << 20
 
 
-def tenant(name, network='default-deny', gpus=2, domain='default', more=''):
+def tenant(name, network='default-deny', gpus=2, domain='default', more='', rdma='none'):
     return (f'  - {{name: {name}, {more} domain: {domain}, class: research, costCenter: cc-1, quota: {{model: fairshare, gpus: {gpus}, max: 4, weight: 100, '
-            f'borrow: true}}, network: {{policy: {network}, rdma: none}}, storage: {{quota: 1TiB}}}}\n')
+            f'borrow: true}}, network: {{policy: {network}, rdma: {rdma}}}, storage: {{quota: 1TiB}}}}\n')
 
 
 SPEEDS = 'bandwidth: {network: 100MiB, disk: 400MiB}, '
-CONTAINERS = 'bulkhead: 1\ntenants:\n' + tenant('acme', more=SPEEDS) + tenant('blue') + '''\
+CONTAINERS = 'bulkhead: 1\ntenants:\n' + tenant('acme', more=SPEEDS) + tenant('blue', rdma='partitioned') + '''\
 pools:
   - {name: cards, match: {gpus: [0, 1, 2, 3]}, mechanism: whole, tier: container, tenants: [acme, blue]}
-  - {name: shares, match: {gpus: [4, 5, 6, 7]}, mechanism: fractional, backing: gate, tier: container, tenants: [acme],
+  - {name: shares, match: {gpus: [4, 5, 6, 7]}, mechanism: fractional, backing: gate, tier: container, tenants: [acme, blue],
      caps: {memory: 10GiB, compute: 25%}}
 roles:
   - {subject: "user:root", role: operator}
@@ -124,6 +124,10 @@ def in_group(n, lease, controller, name):
     return ''
 
 
+def spec_of(n, lease):
+    return json.loads(pathlib.Path(n.state, 'leases', lease[1:], 'keeper.json').read_text())
+
+
 def test_what_a_container_may_take():
     """The cap, the share and the machine's own limits hold inside."""
     program = inside()
@@ -138,6 +142,11 @@ def test_what_a_container_may_take():
         until(lambda: 'ready' in out(n, holder), 60, lambda: out(n, holder, 'err'))
         shares = subprocess.run([lab.BIN, 'shares', '-o', 'json'], capture_output=True, text=True, check=True, timeout=60, env=n.env)
         has(shares.stdout, lease)
+        # Adapters may reach the memory of those whose policy says so.
+        same(spec_of(n, lease).get('rdma', False), False)
+        other = n.submit('blue', 'true', pool='shares', milli=250)
+        ends(n, other)
+        same(spec_of(n, n.leases_of(other)[0])['rdma'], True)
         memory = int(in_group(n, lease, 'memory', 'memory.limit_in_bytes') or in_group(n, lease, 'memory', 'memory.max'))
         assert GIB <= memory < 64 * GIB, memory
         same(in_group(n, lease, 'pids', 'pids.max'), '8192')

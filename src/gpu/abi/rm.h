@@ -95,6 +95,7 @@ enum rm_class {
     RM_CLASS_MEMORY_PHYSICAL = 0x00c2,
     RM_CLASS_MEMORY_FABRIC = 0x00f8,
     RM_CLASS_SUBDEVICE = 0x2080,
+    RM_CLASS_THIRD_PARTY = 0x503c, /* memory made known to other devices, such as an RDMA adapter */
     RM_CLASS_VIRTUAL_RANGE = 0x50a0,
     RM_CLASS_CONTEXT_SHARE = 0x9067,
     RM_CLASS_EVENT_BUFFER = 0x90cd,

@@ -326,6 +326,12 @@ static bool forwards(void)
     return yes;
 }
 
+bool bh_tier_may_have_rdma(const struct bh_daemon *d, const char *tenant)
+{
+    const struct bh_tenant *t = tenant_of(d, tenant);
+    return t && (t->network.rdma == BH_RDMA_PARTITIONED || t->network.rdma == BH_RDMA_OPEN);
+}
+
 /* A tenant that asked for default-deny, or for nothing, has no network at all. */
 static bool may_have_net(const struct bh_daemon *d, const char *tenant, uint64_t lease, struct bh_net *ret)
 {

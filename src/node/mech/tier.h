@@ -49,6 +49,8 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
 /* The CDI file and its profile are written, and the spec says that whoever comes by them is held. `spec` has gate and devices. */
 int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struct bh_tier_parts *parts,
                      struct bh_arena *arena, struct bh_keeper_spec *spec, struct bh_err *err) BH_MUST_USE;
+/* Its policy lets other devices reach the memory that this tenant has on a card. */
+bool bh_tier_may_have_rdma(const struct bh_daemon *d, const char *tenant);
 /* This machine's cgroups have that controller. */
 bool bh_tier_can_limit(const struct bh_daemon *d, enum bh_cgroup_controller what);
 /* Tier process: the same bounds on processes and memory, where this machine's cgroups can hold them. A fork or a malloc without end
