@@ -138,7 +138,7 @@ def run(table, tools, short=False):
         # Tenants ask for no more managed memory than they are shown as free: the card is what they are to see.
         view = ['--view', 'card' if path == 'managed' else 'slice'] if tools.has_view else []
         prefix = [tools.bulkhead, 'run', '--memory', f'{cap // GIB}GiB', '--stats', *view, '--']
-        race = Race(tools.nvml, prefix, tools.tenant, jobs_for(path, n), timeout=max(20, min(100, table.left())))
+        race = Race(tools.nvml, prefix, tools.tenant, jobs_for(path, n), timeout=max(20, min(240, table.left())))
         longest[n] = max(longest.get(n, 0), race.seconds)
         judge(table, race, path, n, cap)
 
