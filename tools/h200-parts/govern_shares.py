@@ -81,14 +81,39 @@ def shares(table, tools):
             judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead')
 
 
-def capped(tools, kind, cap, seconds):
-    """What it had of its rate alone; its points; and what the card's own book says it had of the card."""
-    t = Tenant(tools, kind, seconds, ['--cap', f'{cap}%'], None, 'capped').ready()
+def held(tools, kind, how, seconds):
+    """A tenant with the card to itself; of the time after it has settled: what it had of the card by the card's own book, and what it used of
+    the multiprocessors while it had it."""
+    t = Tenant(tools, kind, seconds, how, None, 'held').ready()
     t.go()
-    time.sleep(seconds - 1)
-    said = rows(tools).get('capped', {})
+    time.sleep(SETTLE)
+    began, first = time.monotonic(), rows(tools).get('held', {})
+    time.sleep(seconds - SETTLE - 0.6)
+    lasted, last = time.monotonic() - began, rows(tools).get('held', {})
     t.finish(60)
-    return t.rate() / max(solo(tools, kind)['rate'], 1e-9), t.points, said
+    book = {'seconds': lasted, 'first': first, 'last': last}
+    if 'busyNanos' in first and 'busyNanos' in last:
+        book['part'] = (last['busyNanos'] - first['busyNanos']) / 1e9 / lasted
+    return t, book
+
+
+def used(book):
+    return book['last'].get('uses', {}).get('multiprocessorsPermille')
+
+
+def capped(tools, kind, cap, seconds):
+    """What it had of its rate alone; its points; and what the card's own book says."""
+    t, book = held(tools, kind, ['--cap', f'{cap}%'], seconds)
+    return t.rate() / max(solo(tools, kind)['rate'], 1e-9), t.points, book
+
+
+def gaps(table, tools, name, kind, seconds, book):
+    """Who leaves gaps when it is alone, and none below a cap because its next steps wait in the queue, does more in its part of the time."""
+    alone = held(tools, kind, ['--share', 100], seconds)[1]
+    below = [used(b) for b in book if used(b) is not None]
+    if used(alone) is not None and below:
+        table.row(f'  {name}, multiprocessors', f'{used(alone) / 10:.1f} % busy alone, {middle(below) / 10:.1f} % while it holds the card below the cap',
+                  alone=alone)
 
 
 def caps(table, tools):
@@ -112,8 +137,10 @@ def caps(table, tools):
             book.append(said)
         if got:
             judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead', book=book)
-            of = [b['deliveredPermille'] / 10 for b in book if 'deliveredPermille' in b]
+            of = [100 * b['part'] for b in book if 'part' in b]
             table.row(f'  {name}, by the card\'s book', f'{middle(of):.1f} % of its time' if of else 'not said')
+            if kind == 'torch' and table.enough(f'{name}, multiprocessors', seconds + 8):
+                gaps(table, tools, name, kind, seconds, book)
 
 
 @contextlib.contextmanager
