@@ -5,13 +5,14 @@
 #include "base/str.h"
 #include "conf/input.h"
 #include "node/mech/clear.h"
+#include "node/ops.h"
 #include "node/watch/canary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char self[] = "service:bulkheadd";
+static const char node_itself[] = "service:bulkheadd";
 #define OF_UNIX (UINT64_C(1) << 63) /* a number of a user, not of a token */
 
 void bh_note_node(struct bh_daemon *d, bool starts)
@@ -23,23 +24,20 @@ void bh_note_node(struct bh_daemon *d, bool starts)
                    d->view.driver ? d->view.driver : "unknown", d->view.n_gpus,
                    d->view.simulated ? " (simulated)" : "", boot);
     const struct bh_audit_event e = {.event = starts ? BH_AUDIT_NODE_START : BH_AUDIT_NODE_STOP,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .object_type = "node",
                                      .object_id = d->node,
                                      .after = BH_VERSION,
                                      .reason = words};
-    int rc = bh_life_begin(d, &err);
-    if (rc == BH_OK)
-        rc = bh_life_end(d, bh_audit_append(d->audit, &e, &err), &err);
-    if (rc < 0)
-        bh_daemon_say(d, "%s could not be recorded: %s", starts ? "the start" : "the stop", err.msg);
+    if (bh_ops_owe(d, &e, true, &err) < 0)
+        bh_daemon_say(d, "%s is not recorded yet: %s", starts ? "the start" : "the stop", err.msg);
 }
 
 int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, const char *key,
                 const char *why, struct bh_err *err)
 {
     const struct bh_audit_event e = {.event = event,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .object_type = "gpu",
                                      .object_id = gpu,
                                      .before = event == BH_AUDIT_MIG_DESTROY ? key : NULL,
@@ -54,7 +52,7 @@ int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, 
     char id[24];
     (void)snprintf(id, sizeof(id), "M%llu", (unsigned long long)number);
     const struct bh_audit_event e = {
-        .event = event, .sub = self, .object_type = "mps", .object_id = id, .reason = gpus};
+        .event = event, .sub = node_itself, .object_type = "mps", .object_id = id, .reason = gpus};
     return bh_audit_append(d->audit, &e, err);
 }
 
@@ -64,7 +62,7 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
     char id[24];
     (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)job);
     const struct bh_audit_event e = {.event = event,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .tenant = tenant,
                                      .object_type = "job",
                                      .object_id = id,
@@ -119,10 +117,46 @@ int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size
 
 /* ---- people ---- */
 
-bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by)
+struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind)
 {
+    return (struct bh_audit_event){.event = kind,
+                                   .sub = by->principal,
+                                   .idp = by->token ? "token" : "unix",
+                                   .authn = by->token ? "bearer" : "peercred",
+                                   .has_uid = by->uid != BH_API_NO_UID,
+                                   .uid = by->uid,
+                                   .src_addr = by->from};
+}
+
+void bh_note_came_in(void *self, const struct bh_api_caller *by)
+{
+    struct bh_daemon *d = self;
+    struct bh_err err;
+    char id[24];
     const uint64_t key = by->token ? by->token : OF_UNIX | by->uid;
-    return (by->token || by->uid != BH_API_NO_UID) && bh_idmap_add(&d->came_in, key, 0);
+    if ((!by->token && by->uid == BH_API_NO_UID) || !bh_idmap_add(&d->came_in, key, 0))
+        return;
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_AUTH_SUCCESS);
+    (void)snprintf(id, sizeof(id), "T%llu", (unsigned long long)by->token);
+    e.object_type = by->token ? "token" : NULL;
+    e.object_id = by->token ? id : NULL;
+    if (!bh_owed_has_room(&d->owed)) /* it is counted only: the next request is the first one */
+        (void)bh_idmap_remove(&d->came_in, key);
+    /* At once: an answer goes out before the end of this turn. */
+    if (bh_ops_owe(d, &e, true, &err) < 0)
+        bh_daemon_say(d, "a sign-in is not recorded yet: %s", err.msg);
+}
+
+void bh_note_auth_failed(void *self, const char *from, bool locked_out, const char *why)
+{
+    struct bh_daemon *d = self;
+    struct bh_err err;
+    const struct bh_audit_event e = {.event = locked_out ? BH_AUDIT_AUTH_LOCKOUT : BH_AUDIT_AUTH_FAILURE,
+                                     .outcome = BH_AUDIT_DENIED,
+                                     .src_addr = from,
+                                     .reason = why};
+    if (bh_ops_owe(d, &e, false, &err) < 0)
+        bh_daemon_say(d, "a failed sign-in is not recorded yet: %s", err.msg);
 }
 
 bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job)
