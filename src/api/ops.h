@@ -42,7 +42,8 @@ struct bh_api_caller {
     const char *from;      /* `unix`, or the address */
     uint32_t uid;          /* BH_API_NO_UID: came with a token, not over the unix socket */
     uint32_t gid;
-    uint64_t token;                    /* 0: none */
+    uint64_t token; /* 0: none */
+    bool unsure; /* the store could not say whose token it is: he has no role, and is asked to come again */
     const struct bh_api_grant *grants; /* in the order of the policy, operator of the machine first */
     size_t n_grants;
 };

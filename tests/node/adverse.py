@@ -227,6 +227,22 @@ def test_a_decision_that_cannot_be_written():
         n.sound()
 
 
+def test_a_store_that_cannot_be_asked_is_no_wrong_token():
+    """Who shows a good token meanwhile is asked to come again: not turned away, not counted, not written down as a stranger."""
+    with node() as n:
+        token = n.post('/v1/tokens', {'subject': 'user:nobody', 'role': 'tenant-user', 'tenant': 'lab'}).json['token']
+
+        def by_token():
+            return n.get('/v1/jobs', headers={'Authorization': f'Bearer {token}'})
+        write_books(n, 'ALTER TABLE tokens RENAME TO hidden')
+        answers = [by_token() for _ in range(30)]
+        same({r.status for r in answers}, {503}, answers[0])
+        same(answers[0].headers['Retry-After'], '1')
+        write_books(n, 'ALTER TABLE hidden RENAME TO tokens')
+        same(by_token().status, 200)
+        same(n.audit(event='auth.failure') + n.audit(event='auth.lockout'), [])
+
+
 def test_who_came_in_while_nothing_could_be_written():
     """They may look; what they are seen to have done is in the log as soon as it takes anything, once. Nothing is done for them before."""
     with node(of=lab.FrailNode(FAULTS)) as n:
