@@ -8,7 +8,6 @@
 #include "node/ops.h"
 
 #include "base/str.h"
-#include "launch/governor.h"
 #include "node/decide.h"
 #include "node/life.h"
 #include "node/mech/clear.h"
@@ -379,20 +378,27 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     return end_run(d, by, run, reason, err);
 }
 
-static int govern(struct bh_daemon *d, const struct bh_life *run, enum bh_api_lease_order order,
-                  struct bh_err *err)
+static enum bh_sleep_what what_of(enum bh_api_lease_order order, const struct bh_life *run)
 {
-    struct id_text id;
-    const bool pause = order == BH_API_LEASE_PAUSE;
-    if (!run->terms.weight)
-        return bh_fail(err, BH_REFUSED,
-                       "L%llu has its GPU to itself: nobody waits for it, and it cannot be paused",
-                       (unsigned long long)run->lease);
-    int rc =
-        bh_governor_order_by(id_text('L', run->lease, &id), pause ? BH_GOVERN_PAUSE : BH_GOVERN_RESUME, err);
+    if (order != BH_API_LEASE_RESUME)
+        return order == BH_API_LEASE_PAUSE ? BH_SLEEP_PAUSE : BH_SLEEP_SUSPEND;
+    return bh_sleep_is_asleep(run) ? BH_SLEEP_WAKE : BH_SLEEP_RESUME;
+}
+
+/* Written, and durable, before the governor hears of it. */
+static int write_order(struct bh_daemon *d, const struct bh_api_caller *by, const struct bh_life *run,
+                       enum bh_sleep_what what, const struct bh_audit_event *e, struct bh_err *err)
+{
+    int rc = begin(d, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_audit_append(d->audit, e, err);
     if (rc == BH_OK)
-        rc = bh_store_lease_pause(d->store, run->lease, pause, err);
-    return rc;
+        rc = append_override(d, by, run->job, e, err);
+    if (rc == BH_OK)
+        rc = bh_sleep_write(d, run, what, err);
+    rc = keep(d, rc, err);
+    return rc == BH_OK ? bh_ops_commit(d, err) : rc;
 }
 
 static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_lease_order order, uint64_t lease,
@@ -412,24 +418,17 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
+    const enum bh_sleep_what what = what_of(order, run);
+    int rc = bh_sleep_check(d, run, what, err);
+    if (rc < 0)
+        return rc;
     struct bh_audit_event e = bh_note_by(by, events[order]);
     e.tenant = run->tenant;
     e.object_type = "lease";
     e.object_id = id_text('L', lease, &id);
     e.reason = reason;
-    int rc = begin(d, err);
-    if (rc < 0)
-        return rc;
-    rc = bh_audit_append(d->audit, &e, err);
-    if (rc == BH_OK)
-        rc = append_override(d, by, run->job, &e, err);
-    rc = keep(d, rc, err);
-    if (rc == BH_OK &&
-        (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
-        return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
-    if (rc == BH_OK)
-        rc = govern(d, run, order, err);
-    return rc == BH_OK ? later(d, ticket, lease) : rc;
+    rc = write_order(d, by, run, what, &e, err);
+    return rc == BH_OK ? bh_sleep_order(d, run, what, ticket, err) : rc;
 }
 
 /* ---- cards ---- */

@@ -3,17 +3,22 @@
 
 Usage: health.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT [TEST...]
 """
+import contextlib
+import errno
+import http.client
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import lab
 from lab import LARGE, NOBODY, has, node, policy, same, until
 
-TENANT = os.path.abspath(sys.argv[7])
+FAULTS, TENANT = (os.path.abspath(a) for a in sys.argv[6:8])
 
 
 def gpu(n, index, **kw):
@@ -263,9 +268,91 @@ def test_suspended_by_order():
         refused = n.post(at)
         assert not refused.ok, refused
         has(refused.words, 'nothing on a GPU')
+        has(n.audit(event='job.suspend', outcome='failure')[-1]['reason'], 'nothing on a GPU')
         whole = n.submit('train', 'sleep', '600')
         refused = n.post(f'/v1/leases/{n.active(whole)}/suspend')
         has(refused.words, 'has its GPU to itself')
+
+
+def is_held(n, lease):
+    """As the governor says, not the books."""
+    rows = json.loads(command(n, 'shares', '-o', 'json'))['shares']
+    return [r['state'] for r in rows if r['name'] == lease][0] == 'paused'
+
+
+def on_a_card(n):
+    job = n.submit('lab', TENANT, 'hold', '1GiB', '600', milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+    lease = n.active(job)
+    until(lambda: on_card(n, gpu_of(n, lease)) > 1 << 30, 60, n.log)
+    return lease
+
+
+def recorded(n):
+    return [(r['event'], r['outcome']) for r in n.audit() if r['event'] in ('job.pause', 'job.resume')]
+
+
+def test_paused_when_it_is_written():
+    """Nobody is held without a record of who wanted it, whatever the disk does; what is ordered is done, and is in the books."""
+    with node(of=lab.FrailNode(FAULTS)) as n:
+        lease = on_a_card(n)
+        n.set_faults(permille=1000, error=errno.ENOSPC)
+        r = n.post(f'/v1/leases/{lease}/pause')
+        n.set_faults()
+        assert r.status >= 500, r
+        same((is_held(n, lease), n.lease(lease)['lease']['paused'], recorded(n)), (False, False, []))
+        until(lambda: n.post(f'/v1/leases/{lease}/pause').ok, 60, n.log)
+        same((is_held(n, lease), n.lease(lease)['lease']['paused'], recorded(n)), (True, True, [('job.pause', 'success')]))
+        assert n.post(f'/v1/leases/{lease}/resume').ok
+        same((is_held(n, lease), n.lease(lease)['lease']['paused']), (False, False))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        # One that has its card to itself: refused, and nothing was ordered.
+        whole = n.active(n.submit('train', 'sleep', '600'))
+        same(n.post(f'/v1/leases/{whole}/pause').status, 422)
+        same(len(recorded(n)), 2)
+        n.sound()
+
+
+def test_an_order_outlives_the_daemon():
+    """It is written, and the governor has not heard of it: the next daemon carries it out."""
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        try:
+            def ask():
+                with contextlib.suppress(OSError, http.client.HTTPException):  # it will not be answered
+                    n.post(f'/v1/leases/{lease}/pause')
+            asks = threading.Thread(target=ask)
+            asks.start()
+            until(lambda: n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), 60, n.log)
+            for worker in n.processes('bulkheadd'):
+                if worker != n.process.pid:
+                    os.kill(worker, signal.SIGKILL)
+            n.kill()
+            asks.join()
+        finally:
+            os.kill(governor, signal.SIGCONT)
+        n.start()
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        same((is_held(n, lease), recorded(n)), (True, [('job.pause', 'success')]))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        n.sound()
+
+
+def test_an_order_that_fails_is_written():
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        try:
+            r = n.post(f'/v1/leases/{lease}/pause')
+        finally:
+            os.kill(governor, signal.SIGCONT)
+        same(r.status, 503, r)
+        has(r.words, 'the order stands')
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        same((is_held(n, lease), recorded(n)), (True, [('job.pause', 'success'), ('job.pause', 'failure')]))
+        n.sound()
 
 
 def test_an_upgrade_is_planned():
