@@ -224,6 +224,11 @@ struct bh_api_gpu {
     uint64_t used_mib, util_percent, temperature_c, power_mw; /* UINT64_MAX: unknown */
 };
 
+/* An NVSwitch of the node. */
+struct bh_api_switch {
+    const char *pci, *firmware; /* firmware NULL: unknown */
+};
+
 /* What the governor and the gate measured of an active lease. */
 struct bh_api_live {
     uint64_t lease;
@@ -251,6 +256,8 @@ struct bh_api_view {
     uint64_t wall_ms;            /* the time of day, by which tokens end */
     const struct bh_api_gpu *gpus;
     size_t n_gpus;
+    const struct bh_api_switch *switches;
+    size_t n_switches;
     const struct bh_api_live *lives; /* ascending by lease */
     size_t n_lives;
     const struct bh_api_check *checks;

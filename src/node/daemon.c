@@ -77,6 +77,8 @@ void bh_daemon_show(struct bh_daemon *d)
         bh_daemon_say(d, "the GPUs cannot be shown: %s", err.msg);
     d->view.gpus = d->silicon.rows.at;
     d->view.n_gpus = d->silicon.rows.n;
+    d->view.switches = d->silicon.switches.at;
+    d->view.n_switches = d->silicon.switches.n;
     d->shown_of = bh_store_changes(d->store);
     d->shown_ms = bh_daemon_now(d);
 }

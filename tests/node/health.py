@@ -33,7 +33,7 @@ def gpu_of(n, lease):
 
 def command(n, *words, status=0, **more):
     done = subprocess.run([lab.BIN, *words], capture_output=True, text=True, check=False, timeout=60, env={**n.env, **more})
-    same(done.returncode, status, f'{words}: {done.stdout}{done.stderr}')
+    same(done.returncode, done.returncode if status is None else status, f'{words}: {done.stdout}{done.stderr}')
     return done.stdout + done.stderr
 
 
@@ -208,6 +208,32 @@ def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
         checks = [c for c in n.get('/v1/doctor').json['checks'] if c['layer'] == 'driver' and c['state'] != 'ok']
         same([c['state'] for c in checks], ['warn'])
         has(checks[0]['sentence'], ' days')
+
+
+def test_firmware_of_switches():
+    """It is shown, planned for, and its change is in the log, once, also where no daemon looked meanwhile."""
+    with node(LARGE) as n:
+        folder = pathlib.Path(n.env['BULKHEAD_SYSROOT'], 'proc/driver/nvidia-nvswitch/devices')
+        was = '96.10.57.00.01'
+        switches = n.get('/v1/gpus').json['switches']
+        same(switches, [{'pci': f'0000:f{i}:00.0', 'firmware': was} for i in range(4)])
+        same(n.get('/v1/gpus', uid=NOBODY).json['switches'], [], 'a tenant is not told')
+        same(json.loads(command(n, 'gpus', '-o', 'json'))['switches'], switches)
+        plan = json.loads(command(n, 'upgrade', 'plan', '--firmware', 'nvswitch=96.10.6d.00.01', '-o', 'json'))
+        same((plan['from'], plan['to']), (was, '96.10.6d.00.01'))
+        (folder / '0000:f1:00.0/information').write_text('BIOS Version: 96.10.6d.00.01\n')
+        (folder / '0000:f2:00.0/information').write_text('BIOS Version: N/A\n')
+        until(lambda: n.audit(event='firmware.change'), 90, n.log)
+        n.kill()
+        (folder / '0000:f2:00.0/information').write_text('BIOS Version: 96.10.6d.00.01\n')
+        n.start()
+        rows = [(r['object_type'], r['object_id'], r['before'], r['after']) for r in n.audit(event='firmware.change')]
+        same(rows, [('nvswitch', f'0000:f{i}:00.0', was, '96.10.6d.00.01') for i in (1, 2)])
+        same([s['firmware'] for s in n.get('/v1/gpus').json['switches']], [was, '96.10.6d.00.01', '96.10.6d.00.01', was])
+        same(json.loads(command(n, 'upgrade', 'plan', '--firmware', 'nvswitch', '-o', 'json'))['from'], None)
+        checks = json.loads(command(n, 'doctor', '-o', 'json', status=None))
+        has(json.dumps(checks), 'NVSwitch 0000:f1:00.0: its firmware is not that of the others')
+        n.sound()
 
 
 def on_card(n, index):
