@@ -6,6 +6,7 @@
 #include "conf/input.h"
 #include "node/mech/clear.h"
 #include "node/ops.h"
+#include "node/promise.h"
 #include "node/watch/canary.h"
 
 #include <stdio.h>
@@ -71,47 +72,41 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
     return bh_audit_append(d->audit, &e, err);
 }
 
-/* ---- waivers ---- */
+/* ---- policies ---- */
 
-static bool same(const char *a, const char *b)
+struct appending {
+    struct bh_daemon *d;
+    const char *who;
+};
+
+static int append(void *arg, const struct bh_audit_event *e, struct bh_err *err)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    const struct appending *to = arg;
+    struct bh_audit_event mine = *e;
+    mine.sub = to->who;
+    return bh_audit_append(to->d->audit, &mine, err);
 }
 
-static bool has_waiver(const struct bh_policy *p, const struct bh_waiver *w)
+static void load(struct bh_daemon *d, struct bh_policy *ret, const char *text, size_t n)
 {
-    for (size_t i = 0; p && i < p->waivers.n; i++) {
-        const struct bh_waiver *x = &p->waivers.at[i];
-        if (same(x->rule, w->rule) && same(x->scope, w->scope) && same(x->approver, w->approver) &&
-            same(x->reason, w->reason) && x->has_expiry == w->has_expiry && x->expires_day == w->expires_day)
-            return true;
-    }
-    return false;
-}
-
-int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n, struct bh_err *err)
-{
-    struct bh_policy policy;
-    struct bh_diags diags = {0};
-    int rc = BH_OK;
-    bh_policy_load_text(&policy, text, n, bh_silicon_fleet(&d->silicon), &diags);
-    for (size_t i = 0; rc == BH_OK && i < policy.waivers.n; i++) {
-        const struct bh_waiver *w = &policy.waivers.at[i];
-        if (has_waiver(d->book.policy, w))
-            continue;
-        const char *const rules[] = {w->rule};
-        const struct bh_audit_event e = {.event = BH_AUDIT_POLICY_WAIVER,
-                                         .sub = who,
-                                         .object_type = "waiver",
-                                         .object_id = w->scope ? w->scope : "all",
-                                         .after = w->approver,
-                                         .reason = w->reason,
-                                         .rule_ids = rules,
-                                         .n_rule_ids = w->rule ? 1 : 0};
-        rc = bh_audit_append(d->audit, &e, err);
-    }
-    bh_policy_fini(&policy);
+    struct bh_diags diags = {
+        0}; /* of the one before: it may not fit this machine any more, and says the same */
+    bh_policy_load_text(ret, text, n, bh_silicon_fleet(&d->silicon), &diags);
     bh_diags_fini(&diags);
+}
+
+int bh_note_policy(struct bh_daemon *d, const char *who, const struct bh_store_policy *before,
+                   const char *text, size_t n, struct bh_err *err)
+{
+    struct appending to = {d, who};
+    struct bh_policy old, new;
+    load(d, &new, text, n);
+    if (before)
+        load(d, &old, before->text, before->n);
+    const int rc = bh_promise_changes(before ? &old : NULL, &new, append, &to, err);
+    if (before)
+        bh_policy_fini(&old);
+    bh_policy_fini(&new);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 #define BH_NODE_NOTE_H
 
 #include "node/daemon.h"
+#include "store/state_policy.h"
 
 /* `node.start` with what it found, `node.stop`. In transactions of their own; what fails is said, and owed. */
 void bh_note_node(struct bh_daemon *d, bool starts);
@@ -19,9 +20,9 @@ int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, 
 /* Of a job, by the daemon itself; tenant and after may be NULL. In the caller's transaction. */
 int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, const char *tenant,
                 const char *after, const char *why, struct bh_err *err) BH_MUST_USE;
-/* `policy.waiver` for each that the policy in force has not. In the caller's transaction. */
-int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n,
-                    struct bh_err *err) BH_MUST_USE;
+/* What a policy changes for whom (promise.h). before: the one that it follows, NULL: none. In the caller's transaction. */
+int bh_note_policy(struct bh_daemon *d, const char *who, const struct bh_store_policy *before,
+                   const char *text, size_t n, struct bh_err *err) BH_MUST_USE;
 
 /* What somebody asked for: the parts of a record that say who. */
 struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind);

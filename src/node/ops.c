@@ -530,6 +530,17 @@ static int op_policy_diff(void *self, const char *text, size_t n, struct bh_aren
     return rc;
 }
 
+static void note_refused_policy(struct bh_daemon *d, const struct bh_api_caller *by, const char *why)
+{
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_POLICY_LINT_FAIL);
+    struct bh_err err;
+    e.outcome = BH_AUDIT_DENIED;
+    e.object_type = "policy";
+    e.reason = why;
+    if (bh_ops_owe(d, &e, false, &err) < 0)
+        bh_daemon_say(d, "a refusal is not recorded yet: %s", err.msg);
+}
+
 static int op_policy_apply(void *self, const struct bh_api_caller *by, const char *text, size_t n,
                            uint64_t version, const char *reason, uint64_t ticket, uint64_t *ret_version,
                            struct bh_err *err)
@@ -547,6 +558,8 @@ static int op_policy_apply(void *self, const struct bh_api_caller *by, const cha
     bh_vec_fini(&findings.findings);
     bh_vec_fini(&findings.rows);
     bh_arena_fini(&arena);
+    if (rc == BH_REFUSED)
+        note_refused_policy(d, by, err->msg);
     if (rc < 0)
         return rc;
     bh_rule_fini(&book);
