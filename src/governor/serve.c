@@ -216,6 +216,7 @@ union message {
     struct bh_govern_tampered tampered;
     struct bh_govern_pids pids;
     struct bh_govern_order order;
+    struct bh_govern_own own;
     char bytes[1024]; /* more than any: one that is too long shows itself */
 };
 
@@ -291,6 +292,12 @@ static bool on_tampered(struct bh_serve *s, struct connection *c, const union me
 static bool on_pids(struct bh_serve *s, struct connection *c, const union message *m)
 {
     return bh_state_pids(bh_state_find(&s->state, c->lease), &m->pids, NULL) == BH_OK;
+}
+
+static bool on_own(struct bh_serve *s, struct connection *c, const union message *m)
+{
+    bh_state_own(bh_state_find(&s->state, c->lease), &m->own, s->now_ns);
+    return true; /* whatever they say */
 }
 
 static bool is_order(const struct connection *c, const struct bh_govern_order *o)
@@ -399,6 +406,7 @@ static const struct {
     [BH_GOVERN_LOST] = {sizeof(struct bh_govern_channels), {[WARDEN] = on_lost}},
     [BH_GOVERN_TAMPERED] = {sizeof(struct bh_govern_tampered), {[WARDEN] = on_tampered}},
     [BH_GOVERN_PIDS] = {sizeof(struct bh_govern_pids), {[WARDEN] = on_pids}},
+    [BH_GOVERN_OWN] = {sizeof(struct bh_govern_own), {[WARDEN] = on_own}},
     [BH_GOVERN_LIST] = {sizeof(struct bh_govern_order), {[NEW] = on_list, [OPERATOR] = on_list}},
     [BH_GOVERN_ORDER] = {sizeof(struct bh_govern_order), {[NEW] = on_order, [OPERATOR] = on_order}},
 };

@@ -282,7 +282,7 @@ TEST(a_version_or_a_promise_that_is_refused_is_told_why)
     j.version = 7;
     CHECK(say(fd, &j, sizeof(j)));
     struct bh_govern_answer a = answer(fd);
-    CHECK(a.code == BH_CONFLICT && strstr(a.text, "version 4, not 7"));
+    CHECK(a.code == BH_CONFLICT && strstr(a.text, "version 5, not 7"));
     close(fd);
     fd = dial();
     j.version = BH_GOVERN_WIRE_VERSION;
@@ -571,6 +571,50 @@ TEST(told_to_stop_it_lets_everybody_run)
     CHECK_EQ(fake_paused(&fake), 0);
     CHECK(is_closed(a)); /* so that its warden knows, too */
     close(a), close(o), close(stop[0]), close(stop[1]);
+}
+
+/* Two that compete, for a while; the rows of both at the end. lies: the second says that it does nothing and waits for ever. */
+static bool compete(bool lies, struct bh_govern_row ret[2])
+{
+    const struct bh_govern_order list = order_of(BH_GOVERN_LIST, 0, "");
+    bool ok = begin();
+    const int a = warden(1, "a", 2), b = warden(2, "b", 2), o = dial();
+    ok = ok && a >= 0 && b >= 0 && o >= 0;
+    for (uint64_t i = 0; ok && i < 600; i++) {
+        const struct bh_govern_own m = {.op = BH_GOVERN_OWN,
+                                        .has_rate = 1,
+                                        .done = i % 2 ? UINT64_MAX : i,
+                                        .lines = i,
+                                        .garbage = i,
+                                        .rate_milli = i,
+                                        .p50_us = 4000000000u,
+                                        .p99_us = 4100000000u};
+        ok = !lies || i % 20 || say(b, &m, sizeof(m));
+        bh_serve_round(s, now); /* as a message makes one */
+        work(5 * MS);
+    }
+    ok = ok && say(o, &list, sizeof(list));
+    for (int i = 0; ok && i < 2; i++)
+        ok = recv(o, &ret[i], sizeof(ret[i]), 0) == sizeof(ret[i]);
+    ok = bh_serve_free(s) == 0 && ok;
+    close(a);
+    close(b);
+    close(o);
+    return ok;
+}
+
+TEST(no_share_follows_what_a_tenant_says)
+{
+    struct bh_govern_row quiet[2], told[2];
+    CHECK(compete(false, quiet) && compete(true, told));
+    CHECK(quiet[1].own_rate_milli == UINT64_MAX && quiet[1].own_p99_us == UINT32_MAX);
+    CHECK(told[1].own_rate_milli == 580 && told[1].own_p99_us == 4100000000u && told[1].own_garbage == 580);
+    CHECK(told[0].own_rate_milli == UINT64_MAX); /* nobody else's */
+    told[1].own_rate_milli = UINT64_MAX;
+    told[1].own_p50_us = told[1].own_p99_us = UINT32_MAX;
+    told[1].own_garbage = 0;
+    CHECK(quiet[0].busy_ns > 0 && quiet[1].busy_ns > 0);
+    CHECK(memcmp(quiet, told, sizeof(quiet)) == 0); /* all the rest is as it was */
 }
 
 TEST_MAIN

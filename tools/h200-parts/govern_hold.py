@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -214,9 +215,12 @@ def culprits(table, tools):
         except ValueError:
             said = {}
         words, ok, levels = named(said, kind)
+        # Both by the victim's own word: it tells its units to $BULKHEAD_PROBE.
+        told = [int(m.group(1)) for m in (re.search(r'\(victim\) says of itself: .* a turn does (\d+) %', line['text']) for line in said.get('noise', [])) if m]
         slowed = ts[0].rate(met + 3, met + 7) / max(ts[0].rate(1, 5), 1e-9)
-        table.row(name, f'{words} [its level {levels["hog"]}, the victim\'s {levels["victim"]}, of 1000; the victim at {100 * slowed:.0f} % of its rate alone]',
-                  'the hog is named by its resource, or the counter that is missing', ok, said=said, levels=levels, victim=slowed, text=text)
+        table.row(name, f'{words} [its level {levels["hog"]}, the victim\'s {levels["victim"]}, of 1000; the victim at {100 * slowed:.0f} % of its rate alone; '
+                  f'by its own word a turn of it does {told[0] if told else "?"} % of the work that it does alone]',
+                  'the hog is named by its resource, or the counter that is missing', ok, said=said, levels=levels, victim=slowed, told=told, text=text)
 
 
 def processes(name):
