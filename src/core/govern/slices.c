@@ -23,6 +23,7 @@
 #define BURNT_PPM     40000 /* lost beyond what slices of this length cost: they are given up too early */
 #define MISSED_PPM    20000 /* of a light tenant's need */
 #define ROUND_THIN    INT64_C(100000000)
+#define FEW           3
 #define TRIM_TRIES    3
 #define TRIM_FARTHEST 4
 
@@ -112,8 +113,9 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
         mark_unfilled(m);
         return true;
     }
-    /* the edge is a worst case; a trim on half of it errs seldom and little */
-    if (error <= DEAD_PPM + edge / 2 && error >= -(DEAD_PPM + edge / 2))
+    /* The edge is a worst case; of a few, a trim on half of it errs seldom and little. Of many there is always one at the edge. */
+    const int64_t sure = DEAD_PPM + (c->n > FEW ? edge : edge / 2);
+    if (error <= sure && error >= -sure)
         return false;
     if (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES)) {
         mark_unfilled(m);

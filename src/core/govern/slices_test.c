@@ -81,6 +81,38 @@ TEST(who_stops_synchronizing_gets_slices_again)
     CHECK(slices);
 }
 
+static uint32_t corrections(const struct world *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->out.n; i++)
+        n += w->out.at[i].corrections;
+    return n;
+}
+
+/* Of many that fill their slices one or the other is always at the edge of a look, which is no error. */
+TEST(many_that_fill_their_slices_are_left_alone)
+{
+    for (uint32_t n = 2; n <= 10; n++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < n; i++)
+            (void)world_add(w, CARD_PERSISTENT, 10 + i, 0);
+        world_run(w, 10000);
+        const uint32_t before = corrections(w);
+        int64_t seldom = 0;
+        for (const int64_t until = w->card.now_ns + INT64_C(30000000000); w->card.now_ns < until;) {
+            world_step(w);
+            seldom += w->in.elapsed_us == EVEN_STEP_US;
+        }
+        const uint32_t changes = corrections(w) - before;
+        const uint8_t mode = w->out.mode;
+        world_free(w);
+        printf("# %u tenants: %u changes, %lld of 750 looks\n", n, changes, (long long)seldom);
+        CHECK_EQ(mode, BH_GOVERN_SLICES);
+        CHECK(changes <= 3 && seldom >= 600);
+    }
+}
+
 TEST(an_idle_tenants_slice_waits_for_it)
 {
     struct world *w = world_new(0, 0);
