@@ -573,6 +573,50 @@ TEST(told_to_stop_it_lets_everybody_run)
     close(a), close(o), close(stop[0]), close(stop[1]);
 }
 
+/* A warden does not wait for the answer before it tells the rest. */
+TEST(who_is_refused_hears_why_whatever_it_said_meanwhile)
+{
+    CHECK(begin());
+    const struct bh_govern_pids pids = {.op = BH_GOVERN_PIDS, .n = 1, .pids = {7}};
+    struct bh_govern_join j = join_of(7, "a");
+    const int fd = dial();
+    j.weight = 0; /* there is no such promise */
+    CHECK(fd >= 0 && send(fd, &j, sizeof(j), 0) == sizeof(j) &&
+          send(fd, &pids, sizeof(pids), 0) == sizeof(pids));
+    bh_serve_round(s, now);
+    CHECK_EQ(answer(fd).code, BH_INVALID);
+    CHECK(is_closed(fd) && send(fd, &pids, sizeof(pids), MSG_NOSIGNAL) == sizeof(pids));
+    bh_serve_round(s, now);
+    CHECK_EQ(bh_serve_state(s)->n, 0); /* and nothing came of it */
+    close(fd);
+    bh_serve_round(s, now);
+    const int again = warden(7, "a", 1);
+    CHECK(again >= 0);
+    CHECK_EQ(bh_serve_free(s), 0);
+    close(again);
+}
+
+TEST(by_slices_alone_no_cap_and_no_latency_is_promised)
+{
+    CHECK(begin_with((struct bh_serve_config){.listener = -1, .stop = -1, .slices_only = true}));
+    struct bh_govern_join j = join_of(7, "a");
+    int fd = dial();
+    j.cap_permille = 250;
+    CHECK(fd >= 0 && say(fd, &j, sizeof(j)));
+    struct bh_govern_answer a = answer(fd);
+    CHECK(a.code == BH_REFUSED && strstr(a.text, "BULKHEAD_GOVERN=slices") && is_closed(fd));
+    close(fd);
+    fd = dial();
+    j.cap_permille = 0;
+    j.latency = 1;
+    CHECK(fd >= 0 && say(fd, &j, sizeof(j)) && answer(fd).code == BH_REFUSED && is_closed(fd));
+    close(fd);
+    const int two = warden(8, "b", 2);
+    CHECK(two >= 0);
+    CHECK_EQ(bh_serve_free(s), 0);
+    close(two);
+}
+
 /* Two that compete, for a while; the rows of both at the end. lies: the second says that it does nothing and waits for ever. */
 static bool compete(bool lies, struct bh_govern_row ret[2])
 {
