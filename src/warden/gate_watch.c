@@ -24,7 +24,7 @@ enum {
     IDLE_TICKS = 25,    /* without a call: then slower */
     SLOWER = 10,        /* times */
     COST_PART = 25,     /* a tick may take this part of the time, but not for longer than ... */
-    STRETCH_MAX = 3,    /* ... so many ticks: with one more for the verdict that is 80 ms */
+    STRETCH_MAX = 3,    /* ... so many ticks: with half of one more for the verdict that is 70 ms */
     MAPS_EVERY = 16,    /* ticks; a process's list of mappings can be long */
     LOST_EVERY = 64,    /* ticks: for files that nobody has and that hold nothing, ... */
     LOST_MAX = 64,      /* ... and how many of them may wait for it */
@@ -450,11 +450,13 @@ void bh_gate_wake(struct bh_gate *g)
 uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over)
 {
     const uint64_t tick_ns = (uint64_t)tick_ms * 1000000;
-    const uint64_t ticks = over ? 1 : (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
+    if (over) /* what is left is the verdict */
+        return tick_ms > 1 ? tick_ms / 2 : 1;
+    const uint64_t ticks = (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
     return tick_ms * (uint32_t)(ticks < 1 ? 1 : ticks > STRETCH_MAX ? STRETCH_MAX : ticks);
 }
 
-/* While there is doubt, at the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
+/* While there is doubt, at twice the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
 static void pace_on(struct bh_gate *g, uint64_t cost_ns)
 {
     g->idle = g->over ? 0 : g->idle + 1;

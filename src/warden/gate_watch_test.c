@@ -151,7 +151,8 @@ TEST(ticks_that_take_long_come_less_often_but_not_while_there_is_doubt)
     CHECK_EQ(bh_gate_pace_ms(20, 8 * MS / 10 + 1, false), 40);
     CHECK_EQ(bh_gate_pace_ms(20, 2 * MS, false), 60);
     CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, false), 60);
-    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, true), 20);
+    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, true), 10);
+    CHECK_EQ(bh_gate_pace_ms(1, 0, true), 1);
 }
 
 static void much_behind(void)
