@@ -31,8 +31,9 @@ enum {
 enum who { NEW, WARDEN, OPERATOR, KINDS };
 
 struct connection {
-    int fd;         /* -1: none */
-    uint8_t who;    /* enum who */
+    int fd;      /* -1: none */
+    uint8_t who; /* enum who */
+    uint32_t version;
     uint64_t lease; /* a warden's */
     bool listing;   /* a list that did not go out at once; nothing is read meanwhile */
     BH_VEC(struct bh_govern_row) rows;
@@ -116,7 +117,7 @@ static bool send_rows(struct bh_serve *s, struct connection *c)
 {
     int rc = 0;
     for (; rc == 0 && c->rows_sent < c->rows.n; c->rows_sent += rc == 0)
-        rc = send_now(c, &c->rows.at[c->rows_sent], sizeof(c->rows.at[0]));
+        rc = send_now(c, &c->rows.at[c->rows_sent], bh_govern_row_bytes(c->version));
     for (; rc == 0 && c->pids_sent < c->pids.n; c->pids_sent += rc == 0)
         rc = send_now(c, &c->pids.at[c->pids_sent], sizeof(c->pids.at[0]));
     for (; rc == 0 && c->noise_sent < c->noise.n; c->noise_sent += rc == 0)
@@ -219,10 +220,11 @@ union message {
     char bytes[1024]; /* more than any: one that is too long shows itself */
 };
 
-static bool is_our_version(const struct connection *c, uint32_t version)
+static bool is_our_version(struct connection *c, uint32_t version)
 {
     char text[200];
-    if (version == BH_GOVERN_WIRE_VERSION)
+    c->version = version;
+    if (version >= BH_GOVERN_WIRE_OLDEST && version <= BH_GOVERN_WIRE_VERSION)
         return true;
     (void)snprintf(text, sizeof(text),
                    "the governor speaks version %d, not %u; one from before an upgrade ends with the last "
@@ -293,7 +295,7 @@ static bool on_pids(struct bh_serve *s, struct connection *c, const union messag
     return bh_state_pids(bh_state_find(&s->state, c->lease), &m->pids, NULL) == BH_OK;
 }
 
-static bool is_order(const struct connection *c, const struct bh_govern_order *o)
+static bool is_order(struct connection *c, const struct bh_govern_order *o)
 {
     return is_our_version(c, o->version) && !o->zero && memchr(o->name, '\0', sizeof(o->name));
 }

@@ -183,7 +183,7 @@ static bool send_now(struct bh_link *l, const void *m, size_t n)
 static void tell_join(struct bh_link *l)
 {
     struct bh_govern_join j = {.op = BH_GOVERN_JOIN,
-                               .version = BH_GOVERN_WIRE_VERSION,
+                               .version = BH_GOVERN_WIRE_OLDEST,
                                .root_pid = l->gate->config->root_pid,
                                .weight = l->share.weight,
                                .cap_permille = l->share.cap_permille,

@@ -8,15 +8,21 @@
  * BH_GOVERN_SILENT_MS has stopped or hangs, and counts as lost. Whoever loses the other side undoes: a warden whose governor is
  * gone resumes its own channels, a governor whose warden is gone resumes that lease's. An operator's command asks for the list,
  * or for a pause.
- * All are of one build; the version tells when they are not.
+ *
+ * All are of one build but for a while after an upgrade: wardens and governors live on that were started before. So each
+ * version from BH_GOVERN_WIRE_OLDEST on is spoken. What a warden and a governor say to each other, and orders, are since 3 what
+ * they are now: they are sent as of 3, for a governor of that time to take. Rows are longer since 4: who asks for a list is
+ * answered in its own version, and one that a governor refuses it asks for in the older one.
  */
 #ifndef BH_WIRE_GOVERN_H
 #define BH_WIRE_GOVERN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     BH_GOVERN_WIRE_VERSION = 4,
+    BH_GOVERN_WIRE_OLDEST = 3,
     BH_GOVERN_NAME = 64,
     BH_GOVERN_TEXT = 480,
     BH_GOVERN_NAMES = 64,      /* channels in one message */
@@ -121,12 +127,19 @@ struct bh_govern_row {
     uint32_t corrections, tampered, pauses;
     uint32_t seen;             /* its sensors answer */
     uint64_t busy_ns;          /* GPU time since it joined */
-    uint32_t n_pids, pids[16]; /* its processes with channels, the first of them */
+    uint32_t n_pids, pids[16]; /* its processes with channels, the first of them; version 3 ends here */
     /* What it uses while it holds the card; PCIe: while it is there. UINT32_MAX: no counter, or not told apart from others'. */
     uint32_t sm_permille, dram_permille, pcie_permille;
     uint32_t power_permille;   /* what it draws, of the card's limit */
     uint32_t lowered_permille; /* clocks were lowered for power or heat, of that time */
 };
+static inline size_t bh_govern_row_bytes(uint32_t version)
+{
+    enum { VERSION_3 = 232 }; /* with what it is rounded up by */
+    return version < 4 ? VERSION_3 : sizeof(struct bh_govern_row);
+}
+_Static_assert(offsetof(struct bh_govern_row, sm_permille) == 228 && sizeof(struct bh_govern_row) > 232,
+               "a row of version 3 is the begin of one of version 4");
 /* Who slowed whom on a card, and what of that cannot be told: a line for people, one message each. */
 struct bh_govern_noise {
     uint32_t op, gpu;
