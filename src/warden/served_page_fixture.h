@@ -150,6 +150,8 @@ static inline void *served_by_file(const char *folder, bool ahead)
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         served_serve(fuse, ahead);
     }
+    /* With this open its own end would wait for an answer that nobody gives, and keep all that it has. */
+    close(fuse);
     const int file = open(name, O_RDONLY | O_CLOEXEC);
     void *page = file < 0 ? MAP_FAILED : mmap(NULL, SERVED_PAGE, PROT_READ, MAP_PRIVATE, file, 0);
     return page == MAP_FAILED ? NULL : page;
