@@ -374,13 +374,19 @@ TEST(whoever_is_slow_to_map_what_it_was_granted_has_it_still)
 /* ---- many threads, and threads that are at something else ---- */
 
 enum { MAPPERS = 40, MAPPER_MIB = 1, STACK = 64 << 10 };
+static pthread_barrier_t mappers;
+
+static uint64_t number(size_t i)
+{
+    return __atomic_load_n(&shared->number[i], __ATOMIC_SEQ_CST);
+}
 
 static int until_told(void *arg)
 {
     const struct timespec some = {.tv_nsec = 1000000};
     (void)arg;
     (void)__atomic_fetch_add(&shared->number[0], 1, __ATOMIC_SEQ_CST);
-    while (!shared->number[1])
+    while (!number(1))
         (void)syscall(SYS_nanosleep, &some, NULL);
     return 0;
 }
@@ -388,6 +394,7 @@ static int until_told(void *arg)
 static void *asks_and_maps(void *arg)
 {
     const int uvm = *(int *)arg;
+    (void)pthread_barrier_wait(&mappers); /* sanitizers know of no thread that begins after such a child */
     ask_to_map(uvm, MAPPER_MIB * BH_MIB);
     /* Nobody can interrupt it while this child lives: as in a call that waits for a lock. */
     char *stack = bh_alloc(1, STACK);
@@ -401,26 +408,20 @@ static void *asks_and_maps(void *arg)
 /* More threads between the answer and the mapping than were ever thought of. */
 static void maps_by_many(void)
 {
-    int fd = tenant_open(T_CLIENT), uvm = uvm_open(), status;
-    const pid_t child = fork();
-    if (child == 0) {
-        pthread_t thread;
-        int own = uvm_open();
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        for (int i = 0; i < MAPPERS; i++)
-            HOLDS(pthread_create(&thread, NULL, asks_and_maps, &own) == 0);
-        until_killed();
-    }
-    while (shared->number[0] < MAPPERS)
+    pthread_t thread;
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    HOLDS(pthread_barrier_init(&mappers, NULL, MAPPERS) == 0);
+    for (int i = 0; i < MAPPERS; i++)
+        HOLDS(pthread_create(&thread, NULL, asks_and_maps, &uvm) == 0);
+    while (number(0) < MAPPERS)
         (void)usleep(1000);
     HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 24 * BH_MIB) == RM_OK); /* all that is left */
     for (int i = 0; i < 20; i++)
         HOLDS(!can_map(uvm, BH_MIB));
-    shared->number[1] = 1;
-    while (shared->number[2] < MAPPERS)
+    __atomic_store_n(&shared->number[1], 1, __ATOMIC_SEQ_CST);
+    while (number(2) < MAPPERS)
         (void)usleep(1000);
     HOLDS(!can_map(uvm, BH_MIB));
-    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
 }
 
 TEST(many_threads_that_are_slow_to_map_have_it_still)
@@ -458,8 +459,8 @@ static void *maps_and_unmaps(void *arg)
     HOLDS(at != MAP_FAILED && bh_sim_munmap(other.uvm, at, cap, range) == 0);
     while (other.spins && own_cpu_ms() - from < LONGER_MS)
         continue;
-    shared->number[0] = (uint64_t)syscall(SYS_gettid);
-    while (other.spins && !shared->number[1])
+    __atomic_store_n(&shared->number[0], (uint64_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+    while (other.spins && !number(1))
         continue;
     (void)!read(other.gone[0], &(char){0}, 1);
     return NULL;
@@ -482,11 +483,11 @@ static void frees_and_takes_at_once(void)
         HOLDS(pipe(other.gone) == 0);
         shared->number[0] = shared->number[1] = 0;
         HOLDS(pthread_create(&thread, NULL, maps_and_unmaps, NULL) == 0);
-        while (!shared->number[0] || (!other.spins && !waits(shared->number[0])))
+        while (!number(0) || (!other.spins && !waits(number(0))))
             (void)usleep(100);
         HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
         HOLDS(tenant_free(fd, T_CLIENT, T_MEM) == RM_OK);
-        shared->number[1] = 1;
+        __atomic_store_n(&shared->number[1], 1, __ATOMIC_SEQ_CST);
         close(other.gone[1]);
         HOLDS(pthread_join(thread, NULL) == 0);
         close(other.gone[0]);
