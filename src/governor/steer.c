@@ -479,7 +479,7 @@ static void take_tally(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_
         bh_tally_add(&c->tally, s->at[i], c->in.elapsed_us, &c->out.at[k], &c->got[k]);
         k++;
     }
-    if (bh_tally_end(&c->tally, now_ns, &t->tally))
+    if (bh_tally_end(&c->tally, now_ns, t->config.slices_only, &t->tally))
         bh_gauge_post(t->config.gauge, gpu, &t->tally);
 }
 

@@ -93,12 +93,12 @@ static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum 
         ret->turn_ns = (uint32_t)turn_ns;
 }
 
-bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret)
+bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct bh_tally *ret)
 {
     if (c->active >= 2)
         c->competed_ns = now_ns;
     const bool often = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
-    if (c->elapsed_us * 1000 < (often ? BH_TALLY_NS : BH_TALLY_ALONE_NS))
+    if (c->elapsed_us * 1000 < (seldom ? BH_TALLY_SELDOM_NS : often ? BH_TALLY_NS : BH_TALLY_ALONE_NS))
         return false;
     const bool wanted = often || c->used;
     if (wanted) {

@@ -17,6 +17,8 @@
 enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
 #define BH_TALLY_NS        (UINT64_C(200) * 1000 * 1000)
 #define BH_TALLY_ALONE_NS  (UINT64_C(1000) * 1000 * 1000)
+/* Where nobody is paused what each uses is not told apart, and a look at the counters costs more than all the rest. */
+#define BH_TALLY_SELDOM_NS (UINT64_C(5000) * 1000 * 1000)
 #define BH_TALLY_LINGER_NS (UINT64_C(5000) * 1000 * 1000)
 
 struct bh_tally_line {
@@ -70,7 +72,7 @@ struct bh_tally_card { /* zeroed: nothing yet */
 void bh_tally_begin(struct bh_tally_card *c, uint32_t elapsed_us);
 void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t elapsed_us,
                   const struct bh_govern_told *told, const struct bh_sense_got *got);
-/* Is an interval over that somebody wants to know of? */
-bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, struct bh_tally *ret);
+/* Is an interval over that somebody wants to know of? seldom: by slices alone. */
+bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct bh_tally *ret);
 
 #endif

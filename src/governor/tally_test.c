@@ -10,6 +10,7 @@ static struct bh_tally_card card;
 static struct bh_tally tally;
 static struct bh_governed leases[BH_STATE_LEASES]; /* more than have a place */
 static uint64_t now;
+static bool seldom; /* as where nobody is paused */
 
 static void begin(void)
 {
@@ -38,7 +39,7 @@ static bool step(struct bh_govern_told a, struct bh_sense_got got_a, struct bh_g
     bh_tally_begin(&card, STEP_US);
     bh_tally_add(&card, &leases[0], STEP_US, &a, &got_a);
     bh_tally_add(&card, &leases[1], STEP_US, &b, &got_b);
-    return bh_tally_end(&card, now, &tally);
+    return bh_tally_end(&card, now, seldom, &tally);
 }
 
 static uint32_t steps(uint32_t n, struct bh_govern_told a, struct bh_sense_got got_a, struct bh_govern_told b,
@@ -48,6 +49,18 @@ static uint32_t steps(uint32_t n, struct bh_govern_told a, struct bh_sense_got g
     while (n--)
         closed += step(a, got_a, b, got_b);
     return closed;
+}
+
+TEST(by_slices_alone_an_interval_is_five_seconds)
+{
+    const struct bh_sense_got half = {.gpu_ns = 2 * MS, .turns = 4, .turn_ns = 2400000};
+    begin();
+    seldom = true;
+    const uint32_t before = steps(999, told_of(true, false), half, told_of(true, false), half),
+                   then = steps(1, told_of(true, false), half, told_of(true, false), half);
+    seldom = false;
+    CHECK_EQ(before, 0);
+    CHECK_EQ(then, 1);
 }
 
 TEST(an_interval_is_a_fifth_of_a_second_and_the_first_is_fresh)
@@ -116,10 +129,10 @@ TEST(a_step_of_no_time_and_one_lease)
     begin();
     bh_tally_begin(&card, 0);
     bh_tally_add(&card, &leases[0], 0, &busy, &none);
-    CHECK(!bh_tally_end(&card, now, &tally));
+    CHECK(!bh_tally_end(&card, now, false, &tally));
     bh_tally_begin(&card, 1000000);
     bh_tally_add(&card, &leases[0], 1000000, &busy, &all);
-    CHECK(bh_tally_end(&card, now + 1000 * MS, &tally));
+    CHECK(bh_tally_end(&card, now + 1000 * MS, false, &tally));
     CHECK(tally.n == 1 && tally.at[0].gpu_permille == 1000 && tally.at[0].active);
 }
 
@@ -132,7 +145,7 @@ TEST(who_has_no_place_is_not_hidden)
         bh_tally_begin(&card, STEP_US);
         for (size_t k = 0; k < BH_COUNT_OF(leases); k++)
             bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
-        CHECK_EQ(bh_tally_end(&card, now += 5 * MS, &tally), i == 39);
+        CHECK_EQ(bh_tally_end(&card, now += 5 * MS, false, &tally), i == 39);
     }
     CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);
 }

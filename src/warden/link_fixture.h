@@ -72,9 +72,11 @@ union said {
     struct bh_govern_channels channels;
     struct bh_govern_tampered tampered;
     struct bh_govern_pids pids;
+    struct bh_govern_own own;
 };
 
-static int beating = -1; /* a governor that lives, where the test does not say otherwise */
+static int lease_probe = -1; /* where the next lease's processes say what they do; the link closes it */
+static int beating = -1;     /* a governor that lives, where the test does not say otherwise */
 static inline void answer_join(int fd, int32_t code, const char *text)
 {
     struct bh_govern_answer a = {.op = BH_GOVERN_ANSWER, .code = code, .lease = LEASE_NUMBER};
@@ -185,7 +187,7 @@ static inline int governed_lease(tenant_fn *fn, play_fn *with, struct bh_gate_st
     if (pthread_create(&thread, NULL, play_main, &g) != 0)
         return -1;
     const struct bh_link_config link = {
-        .probe = -1,
+        .probe = lease_probe,
         .share = {.weight = 30, .cap_permille = 250, .floor_permille = 50, .name = "it"},
         .governor = to_governor[1],
         .launcher = to_launcher[1]};

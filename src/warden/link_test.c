@@ -2,6 +2,9 @@
 /* A lease and a governor that the test plays: what is told, what is done, and what comes of one that is gone. */
 #include "warden/link_fixture.h"
 
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
 static struct bh_gate_stats stats;
 static struct bh_err err;
 
@@ -73,6 +76,70 @@ TEST(a_process_that_ends_takes_its_channels_along)
     sim_begin();
     CHECK_EQ(governed_lease(dies_with_channels, hears_the_end, &stats, &err), 0);
     CHECK(holds_nothing_soon() && sim_end());
+}
+
+static int says = -1; /* the other end of lease_probe */
+
+static void waits_to_be_heard(void)
+{
+    (void)tenant_group();
+    tenant_await(1);
+}
+
+static void joins(struct governed *g, const char *text)
+{
+    union said m;
+    PLAYS(hear_link(g->governor, &m) && m.op == BH_GOVERN_JOIN);
+    answer_join(g->governor, 0, text);
+    PLAYS(hear_op(g->governor, BH_GOVERN_HAS, &m) && hear_op(g->governor, BH_GOVERN_HAS, &m));
+    PLAYS(write(says, "done 5\n", 7) == 7);
+}
+
+static void hears_what_it_says(struct governed *g)
+{
+    union said m;
+    joins(g, BH_GOVERN_HEARS_OWN);
+    PLAYS(!g->why && hear_op(g->governor, BH_GOVERN_OWN, &m) && m.own.done == 5);
+    shared->number[0] = 1;
+}
+
+/* One from before an upgrade takes it for nonsense, and hangs up. */
+static void is_not_told_what_it_does_not_know(struct governed *g)
+{
+    union said m;
+    joins(g, "");
+    PLAYS(!g->why && write(says, "done 5\n", 7) == 7);
+    for (int left = 1; left > 0;) { /* it was read, and so it would have been told */
+        PLAYS(ioctl(says, FIONREAD, &left) == 0);
+        (void)usleep(1000);
+    }
+    shared->number[0] = 1;
+    PLAYS(!hear_op(g->governor, BH_GOVERN_OWN, &m));
+}
+
+static bool probed(play_fn *with)
+{
+    int pipes[2];
+    if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+        return false;
+    lease_probe = pipes[0];
+    says = pipes[1];
+    lease_view = BH_VIEW_SLICE;
+    sim_begin();
+    const int rc = governed_lease(waits_to_be_heard, with, &stats, &err);
+    lease_probe = -1;
+    close(says);
+    return rc == 0 && holds_nothing_soon() && sim_end();
+}
+
+TEST(what_tenants_say_is_told_to_a_governor_that_takes_it)
+{
+    CHECK(probed(hears_what_it_says));
+}
+
+TEST(what_tenants_say_is_not_told_to_an_older_governor)
+{
+    CHECK(probed(is_not_told_what_it_does_not_know));
 }
 
 /* ---- what is ordered ---- */

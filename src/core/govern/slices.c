@@ -25,7 +25,6 @@
 #define BURNT_PPM      40000 /* lost beyond what slices of this length cost: they are given up too early */
 #define MISSED_PPM     20000 /* of a light tenant's need */
 #define ROUND_THIN     INT64_C(100000000)
-#define FEW            3
 #define TRIM_TRIES     3
 #define TRIM_FARTHEST  4
 
@@ -121,9 +120,9 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
         mark_unfilled(m);
         return true;
     }
-    /* The edge is a worst case; of a few, a trim on half of it errs seldom and little. Of many there is always one at the edge. */
-    const int64_t sure = (has_other_ways(g) ? DEAD_PPM : DEAD_ALONE_PPM) +
-                         (c->n > FEW || !has_other_ways(g) ? edge : edge / 2);
+    /* The edge is a worst case; a trim on half of it errs seldom and little. (Of many there is always one at the edge, and they
+     * come to take turns; on a card that is worth more to ten of them than slices, which are changed ten times as often.) */
+    const int64_t sure = has_other_ways(g) ? DEAD_PPM + edge / 2 : DEAD_ALONE_PPM + edge;
     if (error <= sure && error >= -sure)
         return false;
     if (has_other_ways(g) &&
