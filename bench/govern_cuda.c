@@ -19,10 +19,13 @@
  * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every tenth of a second and `took NS` for
  * each small kernel at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
  * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
+ *
+ * Where $BULKHEAD_PROBE is set it says the same there, ten times a second: what was done, and how long small kernels took.
  */
 #include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,7 +102,11 @@ static struct {
     CUdeviceptr out;
     unsigned blocks, round_ns;
     uint64_t from, next, end, units;
-} run;
+    int probe; /* -1: nobody listens */
+    uint64_t said;
+    unsigned n_took; /* since it was last said */
+    uint32_t took[64];
+} run = {.probe = -1};
 
 static void must(int rc, const char *call)
 {
@@ -155,6 +162,20 @@ static void context(const char *kind)
     MUST(cuMemAlloc_v2, &run.out, (size_t)run.blocks * THREADS * 4);
 }
 
+/* One write for all of it, which never waits: what does not fit is not said. */
+static void say(uint64_t units)
+{
+    char text[4096];
+    size_t n = 0;
+    if (run.probe >= 0 && units > run.said)
+        n += (size_t)snprintf(text, sizeof(text), "done %llu\n", (unsigned long long)(units - run.said));
+    for (unsigned i = 0; run.probe >= 0 && i < run.n_took; i++)
+        n += (size_t)snprintf(text + n, sizeof(text) - n, "latency %uns\n", run.took[i]);
+    if (n == 0 || write(run.probe, text, n) == (ssize_t)n)
+        run.said = units;
+    run.n_took = 0;
+}
+
 /* The time is up, or not; and what was done so far, now and then. */
 static bool going(uint64_t units)
 {
@@ -163,6 +184,7 @@ static bool going(uint64_t units)
     if (now >= run.next) {
         printf("at %llu %llu\n", (unsigned long long)((now - run.from) / 1000000), (unsigned long long)units);
         (void)fflush(stdout);
+        say(units);
         run.next += UINT64_C(1000000) * EVERY_MS;
     }
     return now < run.end;
@@ -271,6 +293,8 @@ static void small(void)
         const uint64_t to = now_ns();
         if (n < MAX)
             took[n++] = (uint32_t)(to - from);
+        if (run.n_took < sizeof(run.took) / sizeof(run.took[0]))
+            run.took[run.n_took++] = (uint32_t)(to - from);
         due += UINT64_C(1000) * EVERY_US;
         due = due > to ? due : to;
         const struct timespec at = {.tv_sec = (time_t)(due / 1000000000),
@@ -348,6 +372,8 @@ int main(int argc, char **argv)
     (void)fflush(stdout);
     if (read(STDIN_FILENO, &byte, 1) < 0)
         return 1;
+    const char *probe = getenv("BULKHEAD_PROBE");
+    run.probe = probe ? open(probe, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
     run.from = run.next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
     const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);

@@ -189,14 +189,34 @@ static int no_token(struct bh_api_problem *p)
     return bh_api_refuse(p, BH_UNKNOWN_CALLER, "the token is unknown, revoked or expired");
 }
 
+/*
+ * The store did not answer. That is no wrong token: it counts for no lockout and is no failed sign-in, so it is not refused here, where
+ * only those are. He has no role, and whatever he asks for is put off (route.c).
+ */
+static int unsure(const struct bh_peer *peer, struct bh_arena *arena, struct bh_api_caller *ret)
+{
+    *ret = (struct bh_api_caller){.principal = bh_arena_printf(arena, "address:%s", peer->from),
+                                  .user = "",
+                                  .from = bh_arena_str(arena, peer->from),
+                                  .uid = BH_API_NO_UID,
+                                  .gid = BH_API_NO_UID,
+                                  .unsure = true};
+    return 0;
+}
+
 static int token_caller(const struct bh_peer *peer, const char *bearer, const struct bh_policy *policy,
                         struct bh_store *store, uint64_t now_ms, struct bh_arena *arena,
                         struct bh_api_caller *ret, struct bh_api_problem *p)
 {
     struct bh_store_token t;
     uint8_t digest[32];
-    if (!bh_token_digest(bearer, digest) || bh_store_token_find(store, arena, digest, now_ms, &t, NULL) < 0)
+    if (!bh_token_digest(bearer, digest))
         return no_token(p);
+    const int rc = bh_store_token_find(store, arena, digest, now_ms, &t, NULL);
+    if (rc == BH_DENIED)
+        return no_token(p);
+    if (rc < 0)
+        return unsure(peer, arena, ret);
     /* The store looked it up by its digest; what it found is compared again without telling where it differs. */
     if (gnutls_memcmp(digest, t.sha256, sizeof(digest)) != 0)
         return no_token(p);

@@ -4,6 +4,7 @@
 
 #include "base/scratch.h"
 #include "base/test.h"
+#include "store/db_sql.h"
 #include "store/state_token.h"
 
 #include <arpa/inet.h>
@@ -147,6 +148,31 @@ TEST(tokens)
     CHECK_EQ(bh_store_token_revoke(s, id, 60, NULL), 0);
     CHECK_EQ(bh_auth_caller(&far, text[1], &policy, s, 50, &arena, &c, &p), BH_UNKNOWN_CALLER);
     bh_policy_fini(&policy);
+    bh_store_close(s);
+    CHECK(bh_scratch_remove(folder));
+}
+
+/* Neither let in nor turned away: whoever shows a good token meanwhile is not locked out for it. */
+TEST(a_store_that_does_not_answer)
+{
+    BH_AUTO(bh_arena_fini) struct bh_arena arena = {0};
+    const struct bh_peer far = {.uid = BH_API_NO_UID, .from = "192.0.2.1"};
+    char text[BH_TOKEN_TEXT], folder[BH_SCRATCH_PATH];
+    struct bh_api_problem p = {0};
+    struct bh_store_token t = {.subject = "service:ci", .role = "operator", .tenant = "", .created_ms = 1};
+    struct bh_api_caller c;
+    uint64_t id;
+    struct bh_store *s = new_store(folder);
+    CHECK(s);
+    CHECK_EQ(bh_token_make(text, t.sha256, NULL), 0);
+    CHECK_EQ(bh_store_token_add(s, &t, &id, NULL), 0);
+    CHECK_EQ(sqlite3_exec(bh_store_handle(s), "ALTER TABLE tokens RENAME TO hidden", NULL, NULL, NULL), 0);
+    CHECK_EQ(bh_auth_caller(&far, text, NULL, s, 50, &arena, &c, &p), 0);
+    CHECK(c.unsure && !c.token && !c.n_grants && c.uid == BH_API_NO_UID && c.principal && c.user && c.from);
+    CHECK_EQ(bh_auth_caller(&far, "bh_none", NULL, s, 50, &arena, &c, &p), BH_UNKNOWN_CALLER);
+    CHECK_EQ(sqlite3_exec(bh_store_handle(s), "ALTER TABLE hidden RENAME TO tokens", NULL, NULL, NULL), 0);
+    CHECK_EQ(bh_auth_caller(&far, text, NULL, s, 50, &arena, &c, &p), 0);
+    CHECK(!c.unsure && c.token == id && c.n_grants == 1);
     bh_store_close(s);
     CHECK(bh_scratch_remove(folder));
 }

@@ -123,6 +123,15 @@ int bh_h_gpus(struct bh_api_core *core, struct bh_api_req *q)
             hidden++;
     }
     bh_json_close(j, ']');
+    bh_json_key(j, "switches");
+    bh_json_open(j, '[');
+    for (size_t i = 0; bh_api_sees_all(q) && i < v->n_switches; i++) {
+        bh_json_open_flat(j, '{');
+        bh_json_key_str(j, "pci", v->switches[i].pci);
+        bh_json_key_str(j, "firmware", v->switches[i].firmware);
+        bh_json_close(j, '}');
+    }
+    bh_json_close(j, ']');
     bh_api_key_known(j, "others", bh_api_sees_all(q) ? UINT64_MAX : hidden);
     bh_json_close(j, '}');
     bh_uses_fini(&u);

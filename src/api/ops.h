@@ -42,7 +42,8 @@ struct bh_api_caller {
     const char *from;      /* `unix`, or the address */
     uint32_t uid;          /* BH_API_NO_UID: came with a token, not over the unix socket */
     uint32_t gid;
-    uint64_t token;                    /* 0: none */
+    uint64_t token; /* 0: none */
+    bool unsure; /* the store could not say whose token it is: he has no role, and is asked to come again */
     const struct bh_api_grant *grants; /* in the order of the policy, operator of the machine first */
     size_t n_grants;
 };
@@ -223,6 +224,11 @@ struct bh_api_gpu {
     uint64_t used_mib, util_percent, temperature_c, power_mw; /* UINT64_MAX: unknown */
 };
 
+/* An NVSwitch of the node. */
+struct bh_api_switch {
+    const char *pci, *firmware; /* firmware NULL: unknown */
+};
+
 /* What the governor and the gate measured of an active lease. */
 struct bh_api_live {
     uint64_t lease;
@@ -250,6 +256,8 @@ struct bh_api_view {
     uint64_t wall_ms;            /* the time of day, by which tokens end */
     const struct bh_api_gpu *gpus;
     size_t n_gpus;
+    const struct bh_api_switch *switches;
+    size_t n_switches;
     const struct bh_api_live *lives; /* ascending by lease */
     size_t n_lives;
     const struct bh_api_check *checks;

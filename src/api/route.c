@@ -150,6 +150,17 @@ const char *bh_api_only_tenant(const struct bh_api_req *q)
     return one;
 }
 
+/* Nothing is held against him: his token may be a good one. */
+static int check_known(struct bh_api_req *q)
+{
+    if (!q->route->roles || !q->caller.unsure)
+        return 0;
+    q->problem.retry_s = 1;
+    bh_api_hint(&q->problem, NULL, NULL,
+                "ask again; bulkhead doctor, on the node itself, says what is wrong with the store");
+    return bh_api_refuse(&q->problem, BH_BUSY, "whose token this is cannot be looked up at the moment");
+}
+
 int bh_api_check(struct bh_api_req *q, const char *tenant, const char *user)
 {
     const uint32_t roles = q->route->roles;
@@ -284,7 +295,8 @@ int bh_api_dispatch(struct bh_api_core *core, struct bh_api_req *q)
     int rc;
     if (!q->route && !(q->route = bh_api_route_find(q->method, q->path, q)))
         rc = q->problem.err.code;
-    else if ((rc = check_route(q)) == 0 && (rc = read_query(q)) == 0 && (rc = read_body(q)) == 0) {
+    else if ((rc = check_known(q)) == 0 && (rc = check_route(q)) == 0 && (rc = read_query(q)) == 0 &&
+             (rc = read_body(q)) == 0) {
         q->ticket = ++core->tickets;
         rc = q->route->handle(core, q);
     }

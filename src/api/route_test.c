@@ -85,6 +85,24 @@ TEST(nobody_gets_nothing)
     }
 }
 
+/* Of whom nothing is known for a moment: asked to come again, whatever it is, and before any handler. */
+TEST(who_cannot_be_looked_up)
+{
+    struct bh_api_core core = {0};
+    for (size_t i = 0; i < bh_api_route_count; i++) {
+        struct bh_api_req q;
+        if (!bh_api_routes[i].roles)
+            continue;
+        bh_api_req_init(&q);
+        q.route = &bh_api_routes[i];
+        q.caller = (struct bh_api_caller){.principal = "address:192.0.2.1", .user = "", .unsure = true};
+        CHECK_EQ(bh_api_dispatch(&core, &q), 0);
+        CHECK_EQ(q.status, 503);
+        CHECK_EQ(q.problem.retry_s, 1);
+        bh_api_req_fini(&q);
+    }
+}
+
 /* What is of the whole node is not for who has the role in one tenant. */
 TEST(a_tenants_operator_is_none_of_the_node)
 {

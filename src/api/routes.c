@@ -133,7 +133,8 @@ const struct bh_api_schema bh_api_schemas[] = {
     {"Health", "health:text"},
     {"Doctor", "health:text checks:[DoctorCheck]"},
     {"DoctorCheck", "layer:text state:text sentence:text mend:text?"},
-    {"Gpus", "gpus:[Gpu] others:int?"},
+    {"Gpus", "gpus:[Gpu] switches:[Switch] others:int?"},
+    {"Switch", "pci:text firmware:text?"},
     {"Gpu",
      "index:int uuid:text? model:text? pci:text? pool:text? state:text reason:text? health:text? layout:text? "
      "vbios:text? gsp:text? inforom:text? "

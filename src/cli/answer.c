@@ -177,6 +177,8 @@ int bh_answer_read(struct bh_arena *arena, const char *text, size_t n, const str
 #define ONE(m, s)       {#m, offsetof(T, m), BH_ANSWER_ONE, false, &(s)}
 #define MAYBE_ONE(m, s) {#m, offsetof(T, m), BH_ANSWER_ONE, true, &(s)}
 #define MANY(m, s)      {#m, offsetof(T, m), BH_ANSWER_MANY, false, &(s)}
+/* Of a daemon that is older: none. */
+#define MAYBE_MANY(m, s) {#m, offsetof(T, m), BH_ANSWER_MANY, true, &(s)}
 #define SHAPE(name, ...)                                                 \
     static const struct bh_answer_field name##_fields[] = {__VA_ARGS__}; \
     const struct bh_answer_shape name##_shape = {name##_fields, BH_COUNT_OF(name##_fields), sizeof(T)}
@@ -254,8 +256,12 @@ SHAPE(bh_a_gpu, U64(index), U64(memory_mib), MAYBE_U64(used_mib), MAYBE_U64(util
       MAYBE_ONE(others, bh_a_gpu_others_shape));
 #undef T
 
+#define T struct bh_a_switch
+LOCAL_SHAPE(bh_a_switch, TEXT(pci), MAYBE_TEXT(firmware));
+#undef T
+
 #define T struct bh_a_gpus
-SHAPE(bh_a_gpus, MANY(gpus, bh_a_gpu_shape), MAYBE_U64(others));
+SHAPE(bh_a_gpus, MANY(gpus, bh_a_gpu_shape), MAYBE_MANY(switches, bh_a_switch_shape), MAYBE_U64(others));
 #undef T
 
 #define T struct bh_a_live

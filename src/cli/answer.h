@@ -123,8 +123,12 @@ struct bh_a_gpu {
     BH_ROWS(struct bh_a_slice) slices;
     const struct bh_a_gpu_others *others;
 };
+struct bh_a_switch {
+    const char *pci, *firmware;
+};
 struct bh_a_gpus {
     BH_ROWS(struct bh_a_gpu) gpus;
+    BH_ROWS(struct bh_a_switch) switches;
     uint64_t others;
 };
 

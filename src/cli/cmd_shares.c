@@ -138,6 +138,23 @@ static void write_table(struct bh_buf *out, const struct bh_governor_rows *rows)
     bh_buf_str(out, " are shared as ever.\n");
 }
 
+/* Once for each lease: what it does on several GPUs it says in one sum. Rows are in order of GPUs, so it looks back. */
+static void write_own(struct bh_buf *out, const struct bh_governor_rows *rows)
+{
+    bool any = false;
+    for (size_t i = 0; i < rows->n; i++) {
+        bool again = !bh_share_says(&rows->at[i]);
+        for (size_t k = 0; !again && k < i; k++)
+            again = rows->at[k].lease == rows->at[i].lease;
+        if (again)
+            continue;
+        if (!any)
+            bh_buf_str(out, "\nBy their own word, which nothing checks and no share follows:\n");
+        any = true;
+        bh_share_own_text(out, &rows->at[i]);
+    }
+}
+
 /* Lines are the governor's, with names in them that tenants chose. */
 static void write_noise(struct bh_buf *out, const struct bh_governor_noise *noise)
 {
@@ -207,6 +224,7 @@ static int run(struct bh_cli *cli)
         write_json(&cli->out, rows, &all.noise, rc == BH_OK);
     } else if (rc == BH_OK && rows->n) {
         write_table(&cli->out, rows);
+        write_own(&cli->out, rows);
         write_noise(&cli->out, &all.noise);
     } else {
         bh_buf_str(&cli->out, "nobody shares a GPU's time here; bulkhead run --share begins it\n");
@@ -230,10 +248,14 @@ const struct bh_cmd bh_cmd_shares = {
         "\n"
         "Time is all that is divided: memory bandwidth, caches, PCIe and power are shared as ever. While\n"
         "commands compete, lines below the table say what each uses of them while it holds the GPU, who has\n"
-        "the time that another could use, and who slows whom. No command tells its rate: it is judged by its\n"
-        "time on the GPU, by the driver's counters, and by how long its turns take where they end because\n"
-        "its work does. How long it waits for a turn is not seen. What cannot be told is said, with the\n"
-        "counter that is missing.\n"
+        "the time that another could use, and who slows whom. A command is judged by its time on the GPU, by\n"
+        "the driver's counters, and by how long its turns take where they end because its work does. How\n"
+        "long it waits for a turn is not seen. What cannot be told is said, with the counter that is missing.\n"
+        "\n"
+        "A command may say itself what it does: see BULKHEAD_PROBE in bulkhead-run(1). Its own rate and\n"
+        "latencies of the last five seconds are shown then, and where it was seen alone before, whether a\n"
+        "second on the GPU does less work beside others. That is its own word: evidence, which nothing\n"
+        "checks, and no share follows it.\n"
         "\n"
         "Exit status: 0, also where nobody shares; 3 not root, 7 the governor does not answer.\n",
     .opts = opts,

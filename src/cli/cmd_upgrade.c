@@ -176,6 +176,19 @@ static int read_words(const struct bh_cli *cli, struct bh_arena *a, struct bh_up
     return BH_OK;
 }
 
+/* Where all the switches agree. */
+static const char *now_of_switches(const struct view *v)
+{
+    const char *found = NULL;
+    for (size_t i = 0; i < v->gpus.switches.n; i++) {
+        const char *mine = v->gpus.switches.at[i].firmware;
+        if (!mine || (found && !bh_str_eq(found, mine)))
+            return NULL;
+        found = mine;
+    }
+    return found;
+}
+
 /* What it is now; of firmware where all the GPUs agree. */
 static const char *now_of(const struct view *v, const struct bh_a_status *status,
                           const struct bh_upgrade_ask *ask)
@@ -183,6 +196,8 @@ static const char *now_of(const struct view *v, const struct bh_a_status *status
     const char *found = NULL;
     if (ask->kind == BH_UPGRADE_DRIVER)
         return status->driver;
+    if (ask->what && bh_str_eq(ask->what, "nvswitch"))
+        return now_of_switches(v);
     for (size_t i = 0; ask->what && i < v->gpus.gpus.n; i++) {
         const struct bh_a_gpu *g = &v->gpus.gpus.at[i];
         const char *mine = bh_str_eq(ask->what, "vbios")     ? g->vbios

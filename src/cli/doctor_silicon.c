@@ -345,6 +345,20 @@ static bool has_no_firmware(const struct bh_doctor *d, const struct bh_gpu_devic
     return !g->vbios;
 }
 
+/* One whose firmware is another than the first one's; NULL: all that is known is the same. */
+static const struct bh_gpu_switch *look_at_switches(struct bh_doctor *d)
+{
+    const struct bh_gpu_switch *at = d->f->gpus->switches.at, *first = NULL, *mixed = NULL;
+    for (size_t i = 0; i < d->f->gpus->switches.n; i++) {
+        bh_doctor_detail(d, "NVSwitch %s: firmware %s", at[i].pci, at[i].bios ? at[i].bios : "unknown");
+        if (at[i].bios && !first)
+            first = &at[i];
+        else if (at[i].bios && !mixed && !bh_str_eq(at[i].bios, first->bios))
+            mixed = &at[i];
+    }
+    return mixed;
+}
+
 static struct bh_check_result firmware(struct bh_doctor *d)
 {
     size_t n, blind;
@@ -356,9 +370,13 @@ static struct bh_check_result firmware(struct bh_doctor *d)
             bh_doctor_detail(d, "GPU %" PRIu32 ": vBIOS %s, GSP %s", g->index,
                              g->vbios ? g->vbios : "unknown", g->gsp ? g->gsp : "unknown");
     }
+    const struct bh_gpu_switch *mixed = look_at_switches(d);
     if (n)
         return bh_saw(d, BH_CHECK_ATTENTION, 0,
                       "%s: vBIOS or GSP firmware is not that of the others or the driver", who);
+    if (mixed)
+        return bh_saw(d, BH_CHECK_ATTENTION, 0, "NVSwitch %s: its firmware is not that of the others",
+                      mixed->pci);
     if (blind)
         return bh_saw(d, BH_CHECK_UNKNOWN, 0, "%s: vBIOS version not known", silent);
     return bh_saw(d, BH_CHECK_OK, 0, "the same on all GPUs of a model");

@@ -229,6 +229,15 @@ void bh_gpus_json(struct bh_buf *out, const struct bh_gpu_snapshot *s)
     for (size_t i = 0; i < s->paths.n; i++)
         write_path(&j, s, &s->paths.at[i]);
     bh_json_close(&j, ']');
+    bh_json_key(&j, "switches");
+    bh_json_open(&j, '[');
+    for (size_t i = 0; i < s->switches.n; i++) {
+        bh_json_open_flat(&j, '{');
+        bh_json_key_str(&j, "pci", s->switches.at[i].pci);
+        bh_json_key_str(&j, "firmware", s->switches.at[i].bios);
+        bh_json_close(&j, '}');
+    }
+    bh_json_close(&j, ']');
     bh_json_key(&j, "notes");
     bh_json_open(&j, '[');
     for (size_t i = 0; i < s->notes.n; i++)

@@ -5,8 +5,10 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "cli/paint.h"
 #include "core/govern/govern.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,6 +139,55 @@ static void write_uses(struct bh_json *j, const struct bh_govern_row *r)
     bh_json_close(j, '}');
 }
 
+static void key_or_null(struct bh_json *j, const char *key, uint64_t v, uint64_t none)
+{
+    if (v == none)
+        bh_json_key_str(j, key, NULL);
+    else
+        bh_json_key_u64(j, key, v);
+}
+
+bool bh_share_says(const struct bh_govern_row *r)
+{
+    return r->own_rate_milli != UINT64_MAX || r->own_p50_us != UINT32_MAX || r->own_garbage > 0;
+}
+
+/* By its own word: nothing checks it. */
+static void write_own(struct bh_json *j, const struct bh_govern_row *r)
+{
+    bh_json_key(j, "own");
+    bh_json_open(j, '{');
+    key_or_null(j, "rateMilliPerSecond", r->own_rate_milli, UINT64_MAX);
+    key_or_null(j, "p50Micros", r->own_p50_us, UINT32_MAX);
+    key_or_null(j, "p99Micros", r->own_p99_us, UINT32_MAX);
+    bh_json_key_u64(j, "linesIgnored", r->own_garbage);
+    bh_json_close(j, '}');
+}
+
+void bh_share_own_text(struct bh_buf *out, const struct bh_govern_row *r)
+{
+    const char *between = ": ";
+    bh_buf_printf(out, "lease %" PRIu64, r->lease);
+    if (*r->name) {
+        bh_buf_str(out, " (");
+        bh_text_add(out, r->name);
+        bh_buf_str(out, ")");
+    }
+    if (r->own_rate_milli != UINT64_MAX) {
+        bh_buf_printf(out, "%sown rate %" PRIu64 ".%03" PRIu64 " a second", between, r->own_rate_milli / 1000,
+                      r->own_rate_milli % 1000);
+        between = ", ";
+    }
+    if (r->own_p50_us != UINT32_MAX) {
+        bh_buf_printf(out, "%sown p50 %" PRIu32 " us, own p99 %" PRIu32 " us", between, r->own_p50_us,
+                      r->own_p99_us);
+        between = ", ";
+    }
+    if (r->own_garbage)
+        bh_buf_printf(out, "%s%" PRIu64 " lines were none, and ignored", between, r->own_garbage);
+    bh_buf_str(out, "\n");
+}
+
 void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
 {
     const bool placed = r->gpu != UINT32_MAX;
@@ -171,4 +222,5 @@ void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
     bh_json_key_u64(j, "pauses", r->pauses);
     bh_json_key_u64(j, "busyNanos", r->busy_ns);
     write_uses(j, r);
+    write_own(j, r);
 }

@@ -80,4 +80,28 @@ TEST(numbers_and_words)
     CHECK_STR(bh_share_mode(99), "?");
 }
 
+TEST(its_own_word_in_words)
+{
+    struct bh_govern_row r = {
+        .lease = 7, .own_rate_milli = UINT64_MAX, .own_p50_us = UINT32_MAX, .own_p99_us = UINT32_MAX};
+    struct bh_buf out;
+    bh_buf_init(&out, 1000);
+    CHECK(!bh_share_says(&r));
+    r.own_garbage = 3;
+    CHECK(bh_share_says(&r));
+    bh_share_own_text(&out, &r);
+    (void)snprintf(r.name, sizeof(r.name), "%s", "serve");
+    r.own_garbage = 0;
+    r.own_rate_milli = 812400;
+    bh_share_own_text(&out, &r);
+    r.own_p50_us = 230;
+    r.own_p99_us = 412;
+    bh_share_own_text(&out, &r);
+    CHECK_STR(bh_buf_text(&out),
+              "lease 7: 3 lines were none, and ignored\n"
+              "lease 7 (serve): own rate 812.400 a second\n"
+              "lease 7 (serve): own rate 812.400 a second, own p50 230 us, own p99 412 us\n");
+    bh_buf_fini(&out);
+}
+
 TEST_MAIN

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "governor/gauge.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,16 +16,25 @@ enum { TEXT_MAX = 64 << 10, PARTING_S = 1, PLAIN_PRIORITY = 0 };
 #define AGAIN_NS (UINT64_C(10000) * 1000 * 1000) /* a library that could not be opened is tried again */
 #define STUCK_NS (UINT64_C(3000) * 1000 * 1000)
 #define OLD_NS   (UINT64_C(10000) * 1000 * 1000)
+#define AGED_NS  (UINT64_C(3000) * 1000 * 1000) /* from then on its age is said */
+
+/* What was judged, and when. */
+struct judgement {
+    uint64_t at_ns; /* 0: nothing yet */
+    struct bh_buf text;
+    uint32_t n_uses;
+    struct bh_noise_uses uses[BH_TALLY_LEASES];
+};
 
 struct gauged {
     /* under the lock */
     struct bh_tally posted;
     bool is_posted;
-    uint64_t asked_ns; /* since when it is being looked at; 0: it is not */
-    uint64_t text_ns;
-    struct bh_buf text;
-    uint32_t n_uses;
-    struct bh_noise_uses uses[BH_TALLY_LEASES];
+    struct judgement fresh; /* not picked up yet, where it has a time */
+    /* the loop's own */
+    struct judgement said; /* the last that was picked up */
+    /* the thread's, for the loop to see without the lock: since when it looks at the card; 0: it does not */
+    _Atomic uint64_t asked_ns;
     /* the thread's own */
     struct bh_tally taken;
     struct bh_noise *noise;
@@ -91,14 +102,7 @@ static void take_look(struct bh_gauge *g, struct gauged *c, uint32_t gpu)
         g->source.look(c->card, &c->look);
 }
 
-/* What was judged, where it was time for that. */
-struct judgement {
-    struct bh_buf text;
-    uint32_t n_uses;
-    struct bh_noise_uses uses[BH_TALLY_LEASES];
-};
-
-/* Outside the lock. */
+/* Outside the lock. Was it time to judge? */
 static bool work(struct bh_gauge *g, struct gauged *c, uint32_t gpu, struct judgement *ret)
 {
     if (!c->noise)
@@ -107,7 +111,7 @@ static bool work(struct bh_gauge *g, struct gauged *c, uint32_t gpu, struct judg
     bh_noise_add(c->noise, &c->taken, &c->look);
     if (c->judged_ns && c->taken.at_ns - c->judged_ns < JUDGE_NS)
         return false;
-    c->judged_ns = c->taken.at_ns;
+    c->judged_ns = ret->at_ns = c->taken.at_ns;
     bh_buf_init(&ret->text, TEXT_MAX);
     ret->n_uses = bh_noise_judge(c->noise, ret->uses);
     bh_noise_report(c->noise, &ret->text);
@@ -120,18 +124,15 @@ static void serve(struct bh_gauge *g, struct gauged *c, uint32_t gpu)
     struct judgement said;
     c->taken = c->posted;
     c->is_posted = false;
-    c->asked_ns = c->taken.at_ns;
+    atomic_store(&c->asked_ns, c->taken.at_ns);
     (void)pthread_mutex_unlock(&g->lock);
     const bool judged = work(g, c, gpu, &said);
     (void)pthread_mutex_lock(&g->lock);
-    c->asked_ns = 0;
+    atomic_store(&c->asked_ns, 0);
     if (!judged)
         return;
-    bh_buf_fini(&c->text);
-    c->text = said.text;
-    c->n_uses = said.n_uses;
-    memcpy(c->uses, said.uses, said.n_uses * sizeof(said.uses[0]));
-    c->text_ns = c->taken.at_ns;
+    bh_buf_fini(&c->fresh.text);
+    c->fresh = said;
 }
 
 static bool serve_all(struct bh_gauge *g)
@@ -216,7 +217,8 @@ bool bh_gauge_free(struct bh_gauge *g)
         if (c->card)
             g->source.close(c->card);
         bh_noise_free(c->noise);
-        bh_buf_fini(&c->text);
+        bh_buf_fini(&c->fresh.text);
+        bh_buf_fini(&c->said.text);
         free(c);
     }
     (void)pthread_cond_destroy(&g->wake);
@@ -224,6 +226,18 @@ bool bh_gauge_free(struct bh_gauge *g)
     (void)pthread_mutex_destroy(&g->lock);
     free(g);
     return true;
+}
+
+/* ---- the loop's side: it never waits ---- */
+
+/* With the lock. */
+static void pick_up(struct gauged *c)
+{
+    if (!c->fresh.at_ns)
+        return;
+    bh_buf_fini(&c->said.text);
+    c->said = c->fresh;
+    c->fresh = (struct judgement){0};
 }
 
 void bh_gauge_post(struct bh_gauge *g, uint32_t gpu, const struct bh_tally *t)
@@ -246,30 +260,52 @@ void bh_gauge_post(struct bh_gauge *g, uint32_t gpu, const struct bh_tally *t)
         (void)serve_all(g);
     else if (!g->has_thread)
         begin_thread(g); /* tried again with the next one */
+    pick_up(c);
     (void)pthread_cond_signal(&g->wake);
     (void)pthread_mutex_unlock(&g->lock);
+}
+
+/* What is known of a card, the newest that can be had now. NULL: nothing, or it is too old. */
+static const struct judgement *newest(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns)
+{
+    struct gauged *c = g->at[gpu];
+    if (c && pthread_mutex_trylock(&g->lock) == 0) {
+        pick_up(c);
+        (void)pthread_mutex_unlock(&g->lock);
+    }
+    return c && c->said.at_ns && now_ns - c->said.at_ns <= OLD_NS ? &c->said : NULL;
 }
 
 void bh_gauge_uses(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, uint64_t lease,
                    uint32_t ret[BH_CULPRIT_RESOURCES])
 {
+    const struct judgement *j = newest(g, gpu, now_ns);
     for (unsigned r = 0; r < BH_CULPRIT_RESOURCES; r++)
         ret[r] = BH_CULPRIT_UNKNOWN;
-    (void)pthread_mutex_lock(&g->lock);
-    const struct gauged *c = g->at[gpu];
-    for (uint32_t i = 0; c && now_ns - c->text_ns <= OLD_NS && i < c->n_uses; i++)
-        if (c->uses[i].lease == lease)
-            memcpy(ret, c->uses[i].permille, sizeof(c->uses[i].permille));
-    (void)pthread_mutex_unlock(&g->lock);
+    for (uint32_t i = 0; j && i < j->n_uses; i++)
+        if (j->uses[i].lease == lease)
+            memcpy(ret, j->uses[i].permille, sizeof(j->uses[i].permille));
 }
 
 void bh_gauge_report(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, struct bh_buf *out)
 {
-    (void)pthread_mutex_lock(&g->lock);
-    const struct gauged *c = g->at[gpu];
-    if (c && c->asked_ns && now_ns - c->asked_ns > STUCK_NS)
+    const struct judgement *j = newest(g, gpu, now_ns);
+    const uint64_t asked_ns = g->at[gpu] ? atomic_load(&g->at[gpu]->asked_ns) : 0;
+    if (asked_ns && now_ns > asked_ns && now_ns - asked_ns > STUCK_NS) {
         bh_buf_str(out, "who slows whom cannot be told: the driver's library does not answer\n");
-    else if (c && now_ns - c->text_ns <= OLD_NS)
-        bh_buf_str(out, bh_buf_text(&c->text));
-    (void)pthread_mutex_unlock(&g->lock);
+        return;
+    }
+    if (!j)
+        return;
+    if (now_ns - j->at_ns >= AGED_NS)
+        bh_buf_printf(out, "judged %" PRIu64 " s ago:\n", (now_ns - j->at_ns) / JUDGE_NS);
+    bh_buf_str(out, bh_buf_text(&j->text));
+}
+
+void bh_gauge_hold_lock(struct bh_gauge *g, bool held)
+{
+    if (held)
+        (void)pthread_mutex_lock(&g->lock);
+    else
+        (void)pthread_mutex_unlock(&g->lock);
 }

@@ -3,8 +3,9 @@
  * gauge.h - the governor's second thread: asks for a card's counters and judges who slows whom (noise.h).
  *
  * The vendor's library may take milliseconds, or never come back, and judging many leases takes long as well. None of that
- * may keep whoever is paused from its turn, so the loop only leaves an interval here and picks up lines. The thread begins
- * with the first interval; the library is not loaded before.
+ * may keep whoever is paused from its turn, so the loop only leaves an interval here and picks up lines, and never waits for that
+ * either: a thread that holds the lock may itself wait for a processor. The thread begins with the first interval; the
+ * library is not loaded before.
  */
 #ifndef BH_GOVERNOR_GAUGE_H
 #define BH_GOVERNOR_GAUGE_H
@@ -32,7 +33,9 @@ void bh_gauge_post(struct bh_gauge *g, uint32_t gpu, const struct bh_tally *t);
  * BH_CULPRIT_UNKNOWN. */
 void bh_gauge_uses(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, uint64_t lease,
                    uint32_t ret[BH_CULPRIT_RESOURCES]);
-/* What was judged last, line by line; nothing where that is long ago. */
+/* What was judged last, line by line, with its age where that is seconds; nothing where it is long ago. */
 void bh_gauge_report(struct bh_gauge *g, uint32_t gpu, uint64_t now_ns, struct bh_buf *out);
+/* For tests: the thread has the lock, and keeps it. */
+void bh_gauge_hold_lock(struct bh_gauge *g, bool held);
 
 #endif

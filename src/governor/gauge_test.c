@@ -4,6 +4,7 @@
 
 #include "base/test.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -134,6 +135,52 @@ TEST(it_looks_and_judges_beside_the_loop)
     bh_buf_fini(&out);
     CHECK(bh_gauge_free(g));
     CHECK(atomic_load(&card.opened) == 1 && atomic_load(&card.closed) == 1);
+}
+
+struct asker {
+    struct bh_gauge *gauge;
+    uint64_t now;
+    atomic_uint done;
+    char text[4096];
+};
+
+/* All that the loop ever asks. */
+static void *ask(void *arg)
+{
+    struct asker *a = arg;
+    uint32_t uses[BH_CULPRIT_RESOURCES];
+    const struct bh_tally t = interval(a->now);
+    struct bh_buf out;
+    bh_buf_init(&out, sizeof(a->text) - 1);
+    bh_gauge_uses(a->gauge, 3, a->now, 1, uses);
+    bh_gauge_report(a->gauge, 3, a->now, &out);
+    bh_gauge_post(a->gauge, 3, &t);
+    (void)snprintf(a->text, sizeof(a->text), "%s", bh_buf_text(&out));
+    bh_buf_fini(&out);
+    atomic_fetch_add(&a->done, 1);
+    return NULL;
+}
+
+TEST(the_loop_never_waits_for_the_lock)
+{
+    uint64_t now = 1000 * MS;
+    static struct asker a;
+    pthread_t loop;
+    begin();
+    a = (struct asker){.gauge = bh_gauge_new(&source)};
+    for (int i = 0; i < 100 && atomic_load(&card.looks) < 60; i++)
+        CHECK(post_many(a.gauge, &card.looks, 1, &now));
+    CHECK(await_report(a.gauge, now, "lease 1: whether a turn of it does less work"));
+    bh_gauge_hold_lock(a.gauge, true);
+    a.now = now + 4000 * MS;
+    CHECK_EQ(pthread_create(&loop, NULL, ask, &a), 0);
+    const bool went_on = await(&a.done, 1);
+    bh_gauge_hold_lock(a.gauge, false);
+    (void)pthread_join(loop, NULL);
+    CHECK(went_on);
+    /* what it had last, and how old that is */
+    CHECK(strstr(a.text, "lease 1: whether a turn of it does less work") && strstr(a.text, " s ago:\n"));
+    CHECK(bh_gauge_free(a.gauge));
 }
 
 TEST(a_library_that_hangs_keeps_nobody)

@@ -212,6 +212,17 @@ static int fall_silent(struct bh_err *err)
     return BH_OK;
 }
 
+/* How shares are held, where an operator has a wish. */
+static int read_wish(bool *ret_slices_only, struct bh_err *err)
+{
+    const char *wish = secure_getenv("BULKHEAD_GOVERN");
+    *ret_slices_only = wish && bh_str_eq(wish, "slices");
+    return !wish || !*wish || *ret_slices_only
+               ? BH_OK
+               : bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN is 'slices' or not set, not '%.40s'",
+                         wish);
+}
+
 static int serve(struct door *d, const struct bh_driver *driver, void *self, struct bh_err *err)
 {
     struct bh_serve_config config = {.listener = d->listener,
@@ -224,7 +235,9 @@ static int serve(struct door *d, const struct bh_driver *driver, void *self, str
                                      .may_end = close_door,
                                      .arg = d};
     struct bh_serve *s = NULL;
-    int rc = open_signals(&config.stop, err);
+    int rc = read_wish(&config.slices_only, err);
+    if (rc == BH_OK)
+        rc = open_signals(&config.stop, err);
     if (rc == BH_OK)
         rc = bh_serve_new(&config, &s, err);
     if (rc == BH_OK)

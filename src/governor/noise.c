@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "governor/noise.h"
 
+#include "core/govern/worth.h"
+#include "governor/word.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +22,8 @@ enum {
     /* Intervals in which others were there tell most. They are kept when they would have to go. */
     RECENT = 96,
     MARKS = BH_CULPRIT_SAMPLES - RECENT,
+    NOBODY = 20,   /* permille of the card that others had: up to this, it was alone, ... */
+    SOMEBODY = 50, /* ... and from this on beside others */
 };
 
 /* What is kept of an interval beside the sample: the rate is made of it when all are there. */
@@ -28,18 +33,21 @@ struct kept {
     uint32_t held[BH_TALLY_LEASES],
         target[BH_TALLY_LEASES]; /* held: BH_CULPRIT_UNKNOWN where it was not seen */
     uint32_t there[BH_TALLY_LEASES], works[BH_TALLY_LEASES];
+    uint64_t worth_milli[BH_TALLY_LEASES]; /* by its own word, of the last moments; 0: it said nothing */
 };
 struct tenant {
     uint64_t lease;
     char name[BH_GOVERN_NAME];
     bool here;                 /* in the last interval */
     struct bh_tally_line last; /* what it had in it */
+    struct bh_word word;
 };
 /* What is known of a tenant over all intervals. */
 struct judged {
     uint32_t work_permille; /* of the work its turns do when nobody is in their way */
     uint32_t held, target;
-    bool has_turns, lacks; /* lacks: it has less time than is its own */
+    bool has_turns, lacks;   /* lacks: it has less time than is its own */
+    uint32_t worth_permille; /* by its own word, beside others; 0: not known */
 };
 
 struct bh_noise {
@@ -103,6 +111,7 @@ static void forget_place(struct bh_noise *n, uint32_t place)
         n->samples[s].at[place] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, 0};
         n->kept[s].turn_ns[place] = n->kept[s].target[place] = 0;
         n->kept[s].there[place] = n->kept[s].works[place] = 0;
+        n->kept[s].worth_milli[place] = 0;
         n->kept[s].held[place] = BH_CULPRIT_UNKNOWN;
     }
 }
@@ -153,8 +162,33 @@ static bool has_strangers(const struct bh_tally *t, const struct bh_pressure_sam
     return all && s->sm_permille > ours + STRANGER;
 }
 
-static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally_line *line)
+/* Who else had the card meanwhile? */
+static enum bh_word_company company_of(const struct bh_noise *n, const struct bh_tally *t, uint32_t line)
 {
+    uint32_t others = 0;
+    bool known = !t->left_out && !n->strangers;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (i != line) {
+            known = known && t->at[i].gpu_permille != BH_CULPRIT_UNKNOWN;
+            others += known ? t->at[i].gpu_permille : 0;
+        }
+    if (!known || (others > NOBODY && others < SOMEBODY))
+        return BH_WORD_BETWEEN;
+    return others <= NOBODY ? BH_WORD_ALONE : BH_WORD_BESIDE;
+}
+
+/* Nothing is made of this interval, and the next one begins where it ended. */
+static void pass_over(struct bh_noise *n, const struct bh_tally *t)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        for (uint32_t k = 0; k < t->n; k++)
+            if (t->at[k].lease == n->tenants[i].lease)
+                bh_word_pass(&n->tenants[i].word, &t->at[k]);
+}
+
+static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally *t, uint32_t k)
+{
+    const struct bh_tally_line *line = &t->at[k];
     const uint32_t i = place_of(n, line);
     if (i == BH_TALLY_LEASES) {
         n->left_out = true;
@@ -169,6 +203,7 @@ static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally_line 
     n->kept[sample].target[i] = line->target_permille;
     n->kept[sample].there[i] = line->there_permille;
     n->kept[sample].works[i] = line->works_permille;
+    n->kept[sample].worth_milli[i] = bh_word_take(&n->tenants[i].word, line, company_of(n, t, k), t->at_ns);
 }
 
 /* Was somebody away who is there now, or the other way round? */
@@ -204,8 +239,10 @@ void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_
     if (n->last_ns && t->at_ns - n->last_ns > UINT64_C(1000000) * APART_MS)
         forget_all(n);
     n->last_ns = t->at_ns;
-    if (t->fresh)
-        return; /* the counters' time began before this interval */
+    if (t->fresh) { /* the counters' time began before this interval */
+        pass_over(n, t);
+        return;
+    }
     for (uint32_t i = 0; i < n->n; i++) {
         n->tenants[i].here = false;
         for (uint32_t k = 0; k < t->n; k++) /* so that nobody's place is taken who is there */
@@ -220,7 +257,7 @@ void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_
     for (uint32_t i = 0; i < BH_TALLY_LEASES; i++) /* who is not there has nothing */
         n->samples[sample].at[i] = (struct bh_culprit_use){0, BH_CULPRIT_UNKNOWN, 0};
     for (uint32_t i = 0; i < t->n; i++)
-        put(n, sample, &t->at[i]);
+        put(n, sample, t, i);
 }
 
 /* ---- judging ---- */
@@ -270,6 +307,13 @@ static void judge_copies(struct bh_noise *n, uint32_t i)
                 works * HARDLY < there ? n->kept[s].there[i] : n->kept[s].works[i];
 }
 
+static uint32_t said_at(const struct bh_noise *n, uint32_t sample, uint32_t tenant, uint64_t alone_milli)
+{
+    const uint64_t milli = n->kept[sample].worth_milli[tenant];
+    const uint32_t permille = milli ? bh_worth_permille(alone_milli, milli) : BH_CULPRIT_UNKNOWN;
+    return permille == BH_CULPRIT_UNKNOWN || permille <= WHOLE ? permille : WHOLE;
+}
+
 /* Fills in rates where there is something to make one of; the rest stays unknown. */
 static void judge_tenant(struct bh_noise *n, uint32_t i)
 {
@@ -287,6 +331,7 @@ static void judge_tenant(struct bh_noise *n, uint32_t i)
         work += w == BH_CULPRIT_UNKNOWN ? 0 : w;
         n_work += w != BH_CULPRIT_UNKNOWN;
     }
+    const uint64_t alone_milli = bh_word_alone_milli(&n->tenants[i].word);
     *j =
         (struct judged){.work_permille = n_work ? (uint32_t)(work / n_work) : WHOLE, .has_turns = n_work > 0};
     if (n_held >= BH_CULPRIT_FEW) {
@@ -295,9 +340,15 @@ static void judge_tenant(struct bh_noise *n, uint32_t i)
         j->lacks =
             !n->tenants[i].last.asks_little && j->target >= MATTERS && j->held * WHOLE < j->target * SLOWED;
     }
+    j->worth_permille = bh_word_worth(&n->tenants[i].word);
+    if (j->worth_permille)
+        j->work_permille = j->worth_permille < WHOLE ? j->worth_permille : WHOLE;
     for (uint32_t s = 0; s < BH_CULPRIT_SAMPLES; s++) {
         struct bh_culprit_use *u = &n->samples[s].at[i];
-        const uint32_t w = j->has_turns ? work_at(n, s, i, usual_ns) : j->lacks ? WHOLE : BH_CULPRIT_UNKNOWN;
+        const uint32_t w = j->worth_permille ? said_at(n, s, i, alone_milli)
+                           : j->has_turns    ? work_at(n, s, i, usual_ns)
+                           : j->lacks        ? WHOLE
+                                             : BH_CULPRIT_UNKNOWN;
         u->rate_permille = w == BH_CULPRIT_UNKNOWN || u->gpu_permille == BH_CULPRIT_UNKNOWN
                                ? BH_CULPRIT_UNKNOWN
                                : u->gpu_permille * w / WHOLE;
@@ -388,13 +439,13 @@ static void temper(const struct bh_noise *n, struct bh_culprit_finding *f)
     const bool accused = f->verdict == BH_CULPRIT_NAMED || f->verdict == BH_CULPRIT_SEVERAL;
     if (!t->here)
         f->verdict = BH_CULPRIT_NOT_SLOWED;
-    else if (f->verdict == BH_CULPRIT_NONE_FULL || f->verdict == BH_CULPRIT_MISSING ||
-             (accused && f->resource != BH_CULPRIT_TIME && !goes_with(n, f)))
+    else if (!j->worth_permille && (f->verdict == BH_CULPRIT_NONE_FULL || f->verdict == BH_CULPRIT_MISSING ||
+                                    (accused && f->resource != BH_CULPRIT_TIME && !goes_with(n, f))))
         f->verdict = BH_CULPRIT_NO_RATE;
     else if (accused && f->resource == BH_CULPRIT_TIME && j->lacks)
         f->verdict = blame_time(n, f) ? BH_CULPRIT_NAMED : BH_CULPRIT_NOT_SLOWED;
     else if (accused && f->resource == BH_CULPRIT_TIME)
-        f->verdict = t->last.asks_little ? BH_CULPRIT_NO_RATE : BH_CULPRIT_NOT_SLOWED;
+        f->verdict = t->last.asks_little && !j->worth_permille ? BH_CULPRIT_NO_RATE : BH_CULPRIT_NOT_SLOWED;
     f->rate_permille = j->work_permille;
     if (j->lacks)
         f->rate_permille = f->rate_permille * j->held / j->target;
@@ -522,9 +573,12 @@ uint32_t bh_noise_judge(struct bh_noise *n, struct bh_noise_uses *ret)
     n->in.n_samples = BH_CULPRIT_SAMPLES;
     n->in.samples = n->samples;
     for (uint32_t i = 0; i < n->n; i++) {
-        n->in.tenants[i] = (struct bh_culprit_tenant){.id = n->tenants[i].lease, .name = n->tenants[i].name};
         judge_copies(n, i);
         judge_tenant(n, i);
+        n->in.tenants[i] = (struct bh_culprit_tenant){.id = n->tenants[i].lease,
+                                                      .name = n->tenants[i].name,
+                                                      .tells = n->tenants[i].word.speaks,
+                                                      .worth_permille = n->judged[i].worth_permille};
     }
     bh_culprit_levels(&n->in, &n->levels);
     bh_culprit_find(&n->in, &n->levels, n->found);
@@ -552,6 +606,9 @@ void bh_noise_report(struct bh_noise *n, struct bh_buf *out)
         if (n->tenants[i].here &&
             !(n->found[i].verdict == BH_CULPRIT_NAMED && n->found[i].resource == BH_CULPRIT_TIME))
             (void)time_words(n, i, out);
+    for (uint32_t i = 0; i < n->n; i++)
+        if (n->tenants[i].here)
+            bh_word_say(&n->tenants[i].word, &n->in.tenants[i], out);
     bh_culprit_report(&n->in, n->found, out);
     missing_words(n, out);
     if (n->strangers)

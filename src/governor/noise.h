@@ -2,7 +2,9 @@
 /*
  * noise.h - who slows whom on one card, judged from outside: what the tallies (tally.h) and the card's counters show together.
  *
- * No tenant tells its rate. What can be seen stands for it: time on the card, against the time that is its own, and how
+ * A tenant may tell how much it does (core/govern/own.h). Then it is compared with itself: what a second on the card does beside
+ * others, and what it did alone (core/govern/worth.h). That is its own word, and said as such. Of one that tells nothing, what
+ * can be seen stands for it: time on the card, against the time that is its own, and how
  * long its turns take where they end because its work does. A turn that takes longer than the same tenant's turns otherwise
  * do is taken for work that is slowed, if somebody is there whenever that happens; else it may as well be more work, and
  * nothing is claimed. Time that others have because it is theirs slows nobody beyond what was promised; who has it is said all

@@ -92,6 +92,66 @@ TEST(turns_as_ever_are_no_slowing_but_the_wait_is_not_seen)
     CHECK(!strstr(words(), " slowed lease"));
 }
 
+/*
+ * B is alone for a while, then A comes and stays, with memory bandwidth or without: B says how much it does for the same
+ * time on the card. A's parts change, as turns do that do not fit into an interval.
+ */
+static void plant_word(uint64_t alone, uint64_t beside, uint32_t dram)
+{
+    begin(2);
+    heard.at[B].tells = true;
+    heard.at[B].own_p99_us = UINT32_MAX;
+    for (uint32_t s = 0; s < 80; s++) {
+        const bool on = s >= 30;
+        const uint32_t part = on ? 400 + s % 5 * 50 : 0;
+        has_part(A, part);
+        has_part(B, on ? 1000 - part : 1000);
+        heard.at[A].target_permille = on ? 500 : 0;
+        heard.at[B].target_permille = on ? 500 : 1000;
+        heard.at[A].held_permille = heard.at[A].target_permille; /* over a second */
+        heard.at[B].held_permille = heard.at[B].target_permille;
+        heard.at[B].gpu_us = (uint64_t)heard.at[B].gpu_permille * 200;
+        heard.at[B].own_done += (on ? beside : alone) * heard.at[B].gpu_permille / 1000;
+        heard.at[B].own_lines += 2;
+        look.sample.dram_permille = on ? dram * part / 1000 : 30;
+        add();
+    }
+}
+
+TEST(a_victim_that_tells_its_rate_is_known_as_one)
+{
+    plant_word(10000, 6000, 900);
+    const char *said = words();
+    CHECK(strstr(said,
+                 "lease 9 (serve) says of itself: 30000 units a second of card time beside others, 50000 "
+                 "alone: a turn does 60 % of the work that it does alone\n"));
+    CHECK(strstr(said,
+                 "lease 7 (train) slowed lease 9 (serve): memory bandwidth 87 % while it held the card; a "
+                 "turn of serve does 60 % of the work that it does alone, by its own word\n"));
+    CHECK(!strstr(said, "slowed lease 7"));
+}
+
+TEST(time_that_is_another_s_is_no_slowing_of_a_turn)
+{
+    plant_word(10000, 10000, 900);
+    const char *said = words();
+    CHECK(strstr(said, "a turn does 100 % of the work that it does alone\n"));
+    CHECK(!strstr(said, " slowed lease"));
+    CHECK(!strstr(said, "lease 9 (serve): whether a turn of it"));
+}
+
+/* It may lie. Nobody is a culprit by that who has nothing high. */
+TEST(a_word_alone_accuses_nobody)
+{
+    plant_word(10000, 100, 30);
+    const char *said = words();
+    CHECK(strstr(said, "a turn does 1 % of the work that it does alone\n"));
+    CHECK(!strstr(said, " slowed lease"));
+    CHECK(strstr(
+        said, "lease 9 (serve) is slowed beyond its turns; by what cannot be told: no counter shows a full "
+              "resource; a turn of serve does 1 % of the work that it does alone, by its own word\n"));
+}
+
 /* Longer turns at other times than the hog's are more work, for all that is known. */
 TEST(a_hog_that_is_not_there_then_is_not_accused)
 {

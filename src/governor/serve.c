@@ -34,6 +34,7 @@ struct connection {
     int fd;         /* -1: none */
     uint8_t who;    /* enum who */
     uint64_t lease; /* a warden's */
+    bool deaf;      /* it was refused, and has not hung up yet: nothing that it says counts */
     bool listing;   /* a list that did not go out at once; nothing is read meanwhile */
     BH_VEC(struct bh_govern_row) rows;
     BH_VEC(struct bh_govern_pids) pids;
@@ -216,6 +217,7 @@ union message {
     struct bh_govern_tampered tampered;
     struct bh_govern_pids pids;
     struct bh_govern_order order;
+    struct bh_govern_own own;
     char bytes[1024]; /* more than any: one that is too long shows itself */
 };
 
@@ -250,18 +252,29 @@ static uint32_t owner_of(uint32_t pid)
     return stat(path, &st) == 0 ? st.st_uid : UINT32_MAX;
 }
 
+/* It has said more already, and a connection that is closed over words that nobody read takes the answer with it. So it is let hang
+ * up itself. */
+static bool refuse(struct connection *c, int code, const char *why)
+{
+    c->deaf = true;
+    return answer(c, code, 0, why) == 0 && shutdown(c->fd, SHUT_WR) == 0;
+}
+
 static bool on_join(struct bh_serve *s, struct connection *c, const union message *m)
 {
     struct bh_err err;
     struct bh_governed *l;
     if (!is_our_version(c, m->join.version))
         return false;
+    if (s->config.slices_only && (m->join.cap_permille || m->join.latency))
+        return refuse(
+            c, BH_REFUSED,
+            "this governor shares by slices alone (BULKHEAD_GOVERN=slices), and holds no cap and no "
+            "latency: those take pauses");
     bury(s, m->join.lease);
     const int rc = bh_state_join(&s->state, &m->join, (int)(c - s->at), &l, &err);
-    if (rc < 0) {
-        (void)answer(c, rc, 0, err.msg);
-        return false;
-    }
+    if (rc < 0)
+        return refuse(c, rc, err.msg);
     l->uid = owner_of(l->root_pid);
     c->who = WARDEN;
     if (!s->wardens++)
@@ -291,6 +304,12 @@ static bool on_tampered(struct bh_serve *s, struct connection *c, const union me
 static bool on_pids(struct bh_serve *s, struct connection *c, const union message *m)
 {
     return bh_state_pids(bh_state_find(&s->state, c->lease), &m->pids, NULL) == BH_OK;
+}
+
+static bool on_own(struct bh_serve *s, struct connection *c, const union message *m)
+{
+    bh_state_own(bh_state_find(&s->state, c->lease), &m->own, s->now_ns);
+    return true; /* whatever they say */
 }
 
 static bool is_order(const struct connection *c, const struct bh_govern_order *o)
@@ -399,6 +418,7 @@ static const struct {
     [BH_GOVERN_LOST] = {sizeof(struct bh_govern_channels), {[WARDEN] = on_lost}},
     [BH_GOVERN_TAMPERED] = {sizeof(struct bh_govern_tampered), {[WARDEN] = on_tampered}},
     [BH_GOVERN_PIDS] = {sizeof(struct bh_govern_pids), {[WARDEN] = on_pids}},
+    [BH_GOVERN_OWN] = {sizeof(struct bh_govern_own), {[WARDEN] = on_own}},
     [BH_GOVERN_LIST] = {sizeof(struct bh_govern_order), {[NEW] = on_list, [OPERATOR] = on_list}},
     [BH_GOVERN_ORDER] = {sizeof(struct bh_govern_order), {[NEW] = on_order, [OPERATOR] = on_order}},
 };
@@ -411,6 +431,8 @@ static bool hear(struct bh_serve *s, struct connection *c, bool *ret_more)
     *ret_more = n > 0;
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    if (c->deaf)
+        return n > 0;
     if (m.op >= BH_COUNT_OF(messages) || !messages[m.op].from[c->who] || (size_t)n != messages[m.op].size)
         return false;
     return messages[m.op].from[c->who](s, c, &m);
@@ -534,6 +556,7 @@ int bh_serve_new(const struct bh_serve_config *config, struct bh_serve **ret, st
                                           .arg = s,
                                           .clock = config->clock,
                                           .log_prefix = config->log_prefix,
+                                          .slices_only = config->slices_only,
                                           .gauge = s->gauge};
     s->config = *config;
     s->steer = bh_steer_new(&steer);

@@ -282,7 +282,7 @@ TEST(a_version_or_a_promise_that_is_refused_is_told_why)
     j.version = 7;
     CHECK(say(fd, &j, sizeof(j)));
     struct bh_govern_answer a = answer(fd);
-    CHECK(a.code == BH_CONFLICT && strstr(a.text, "version 4, not 7"));
+    CHECK(a.code == BH_CONFLICT && strstr(a.text, "version 5, not 7"));
     close(fd);
     fd = dial();
     j.version = BH_GOVERN_WIRE_VERSION;
@@ -571,6 +571,94 @@ TEST(told_to_stop_it_lets_everybody_run)
     CHECK_EQ(fake_paused(&fake), 0);
     CHECK(is_closed(a)); /* so that its warden knows, too */
     close(a), close(o), close(stop[0]), close(stop[1]);
+}
+
+/* A warden does not wait for the answer before it tells the rest. */
+TEST(who_is_refused_hears_why_whatever_it_said_meanwhile)
+{
+    CHECK(begin());
+    const struct bh_govern_pids pids = {.op = BH_GOVERN_PIDS, .n = 1, .pids = {7}};
+    struct bh_govern_join j = join_of(7, "a");
+    const int fd = dial();
+    j.weight = 0; /* there is no such promise */
+    CHECK(fd >= 0 && send(fd, &j, sizeof(j), 0) == sizeof(j) &&
+          send(fd, &pids, sizeof(pids), 0) == sizeof(pids));
+    bh_serve_round(s, now);
+    CHECK_EQ(answer(fd).code, BH_INVALID);
+    CHECK(is_closed(fd) && send(fd, &pids, sizeof(pids), MSG_NOSIGNAL) == sizeof(pids));
+    bh_serve_round(s, now);
+    CHECK_EQ(bh_serve_state(s)->n, 0); /* and nothing came of it */
+    close(fd);
+    bh_serve_round(s, now);
+    const int again = warden(7, "a", 1);
+    CHECK(again >= 0);
+    CHECK_EQ(bh_serve_free(s), 0);
+    close(again);
+}
+
+TEST(by_slices_alone_no_cap_and_no_latency_is_promised)
+{
+    CHECK(begin_with((struct bh_serve_config){.listener = -1, .stop = -1, .slices_only = true}));
+    struct bh_govern_join j = join_of(7, "a");
+    int fd = dial();
+    j.cap_permille = 250;
+    CHECK(fd >= 0 && say(fd, &j, sizeof(j)));
+    struct bh_govern_answer a = answer(fd);
+    CHECK(a.code == BH_REFUSED && strstr(a.text, "BULKHEAD_GOVERN=slices") && is_closed(fd));
+    close(fd);
+    fd = dial();
+    j.cap_permille = 0;
+    j.latency = 1;
+    CHECK(fd >= 0 && say(fd, &j, sizeof(j)) && answer(fd).code == BH_REFUSED && is_closed(fd));
+    close(fd);
+    const int two = warden(8, "b", 2);
+    CHECK(two >= 0);
+    CHECK_EQ(bh_serve_free(s), 0);
+    close(two);
+}
+
+/* Two that compete, for a while; the rows of both at the end. lies: the second says that it does nothing and waits for ever. */
+static bool compete(bool lies, struct bh_govern_row ret[2])
+{
+    const struct bh_govern_order list = order_of(BH_GOVERN_LIST, 0, "");
+    bool ok = begin();
+    const int a = warden(1, "a", 2), b = warden(2, "b", 2), o = dial();
+    ok = ok && a >= 0 && b >= 0 && o >= 0;
+    for (uint64_t i = 0; ok && i < 600; i++) {
+        const struct bh_govern_own m = {.op = BH_GOVERN_OWN,
+                                        .has_rate = 1,
+                                        .done = i % 2 ? UINT64_MAX : i,
+                                        .lines = i,
+                                        .garbage = i,
+                                        .rate_milli = i,
+                                        .p50_us = 4000000000u,
+                                        .p99_us = 4100000000u};
+        ok = !lies || i % 20 || say(b, &m, sizeof(m));
+        bh_serve_round(s, now); /* as a message makes one */
+        work(5 * MS);
+    }
+    ok = ok && say(o, &list, sizeof(list));
+    for (int i = 0; ok && i < 2; i++)
+        ok = recv(o, &ret[i], sizeof(ret[i]), 0) == sizeof(ret[i]);
+    ok = bh_serve_free(s) == 0 && ok;
+    close(a);
+    close(b);
+    close(o);
+    return ok;
+}
+
+TEST(no_share_follows_what_a_tenant_says)
+{
+    struct bh_govern_row quiet[2], told[2];
+    CHECK(compete(false, quiet) && compete(true, told));
+    CHECK(quiet[1].own_rate_milli == UINT64_MAX && quiet[1].own_p99_us == UINT32_MAX);
+    CHECK(told[1].own_rate_milli == 580 && told[1].own_p99_us == 4100000000u && told[1].own_garbage == 580);
+    CHECK(told[0].own_rate_milli == UINT64_MAX); /* nobody else's */
+    told[1].own_rate_milli = UINT64_MAX;
+    told[1].own_p50_us = told[1].own_p99_us = UINT32_MAX;
+    told[1].own_garbage = 0;
+    CHECK(quiet[0].busy_ns > 0 && quiet[1].busy_ns > 0);
+    CHECK(memcmp(quiet, told, sizeof(quiet)) == 0); /* all the rest is as it was */
 }
 
 TEST_MAIN

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define OWN_OLD_NS (UINT64_C(2000) * 1000 * 1000)
 enum { WEIGHT_MAX = 10000, WHOLE_PERMILLE = 1000, NUMBERS = 1 << 22 /* past every process's */ };
 
 /* ---- leases ---- */
@@ -161,6 +162,8 @@ void bh_state_leave(struct bh_governed *l, uint64_t now_ns)
 {
     l->server = BH_STATE_NOBODY;
     l->left_ns = now_ns;
+    /* The next warden counts from zero. */
+    l->own.last = (struct bh_govern_own){.p50_us = UINT32_MAX, .p99_us = UINT32_MAX};
     l->pids.n = l->coming.n = 0;
     for (size_t i = 0; i < l->seats.n; i++) {
         struct bh_seat *seat = &l->seats.at[i];
@@ -379,4 +382,26 @@ const char *bh_state_check(const struct bh_state *s)
         }
     }
     return why;
+}
+
+/* ---- their own word ---- */
+
+static uint64_t more(uint64_t total, uint64_t before, uint64_t now)
+{
+    const uint64_t by = now >= before ? now - before : now;
+    return total > UINT64_MAX - by ? UINT64_MAX : total + by;
+}
+
+void bh_state_own(struct bh_governed *l, const struct bh_govern_own *m, uint64_t now_ns)
+{
+    struct bh_state_own *o = &l->own;
+    o->done = more(o->done, o->last.done, m->done);
+    o->lines = more(o->lines, o->last.lines, m->lines);
+    o->last = *m;
+    o->at_ns = now_ns;
+}
+
+bool bh_state_says(const struct bh_governed *l, uint64_t now_ns)
+{
+    return l->own.at_ns && now_ns - l->own.at_ns < OWN_OLD_NS;
 }

@@ -59,6 +59,13 @@ struct bh_seat {
     uint32_t escaped_us; /* and had the card in spite of it, for so long */
 };
 
+/* What its processes say of their own work. Shown, and compared with itself; no share follows it. */
+struct bh_state_own {
+    uint64_t at_ns; /* when its warden last told; 0: it never said anything */
+    uint64_t done, lines;
+    struct bh_govern_own last;
+};
+
 enum bh_hold {
     BH_HOLD_NONE,
     BH_HOLD_PAUSED,    /* by an operator */
@@ -76,6 +83,7 @@ struct bh_governed {
     uint8_t hold; /* enum bh_hold */
     char name[BH_GOVERN_NAME];
     bool again; /* it had a governor before: nobody knows what that one, or somebody after it, has paused */
+    struct bh_state_own own;
     BH_VEC(struct bh_seat) seats;
     BH_VEC(uint32_t) pids, coming; /* its processes, and a list of them that is not yet complete */
 };
@@ -115,6 +123,11 @@ void bh_state_lost(struct bh_governed *l, const struct bh_govern_channels *m);
 
 /* These are its processes. BH_INVALID: an impossible message. */
 int bh_state_pids(struct bh_governed *l, const struct bh_govern_pids *m, struct bh_err *err) BH_MUST_USE;
+
+/* Its warden tells what they say. Wardens count from zero, one after the other. */
+void bh_state_own(struct bh_governed *l, const struct bh_govern_own *m, uint64_t now_ns);
+/* Do they still say something? */
+bool bh_state_says(const struct bh_governed *l, uint64_t now_ns);
 
 struct bh_seat *bh_seat_find(const struct bh_governed *l, uint32_t gpu);               /* or NULL */
 struct bh_channel *bh_seat_channel(const struct bh_seat *s, struct bh_driver_channel); /* or NULL */

@@ -28,6 +28,7 @@ struct bh_steer *bh_steer_new(const struct bh_steer_config *config)
     struct bh_steer *t = bh_alloc(1, sizeof(*t));
     t->config = *config;
     bh_govern_config_default(&t->tuning);
+    t->tuning.slices_only = config->slices_only;
     return t;
 }
 
@@ -511,11 +512,12 @@ static uint32_t elapsed_us(const struct card *c, uint64_t now_ns)
 }
 
 /* A look costs 0.12 ms of a processor. Who comes or goes does not wait for it (hurry). */
-static uint64_t interval_ns(const struct card *c)
+static uint64_t interval_ns(const struct bh_steer *t, const struct card *c)
 {
     if (c->out.mode == BH_GOVERN_FREE && !is_capped(&c->in))
         return CALM_NS;
-    return c->out.settled ? EVEN_NS : STEP_NS;
+    /* Where nobody is ever paused, nobody waits for the next look. */
+    return c->out.settled || t->tuning.slices_only ? EVEN_NS : STEP_NS;
 }
 
 static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t now_ns)
@@ -538,7 +540,7 @@ static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t
     tell_slices(t, gpu);
     take_tally(t, c, gpu, now_ns); /* last: whoever is to run does */
     c->last_ns = now_ns;
-    c->due_ns = now_ns + (t->counts.failed == failed ? interval_ns(c) : STEP_NS);
+    c->due_ns = now_ns + (t->counts.failed == failed ? interval_ns(t, c) : STEP_NS);
 }
 
 /* Who comes next is not to be measured against the time when nobody was there. */

@@ -27,6 +27,8 @@ struct bh_steer_config {
     uint64_t (*clock)(void);
     /* NULL, or where each step is written down, for core/govern/govern_log.h to read: PREFIX.gpuN */
     const char *log_prefix;
+    /* Shares by slices and nothing else (core/govern/govern.h): nobody may ask for a cap or for latency. */
+    bool slices_only;
     struct bh_gauge
         *gauge; /* is given what leases that compete had; borrowed; NULL: nobody asks who slows whom */
 };

@@ -35,11 +35,11 @@ static bool tell(void *arg, const struct bh_governed *l, const struct bh_govern_
     return true;
 }
 
-static void begin(void)
+static void begin(bool slices_only)
 {
     memset(&w, 0, sizeof(w));
     const struct bh_steer_config config = {
-        .driver = &fake_driver, .self = &w.fake, .state = &w.state, .tell = tell};
+        .driver = &fake_driver, .self = &w.fake, .state = &w.state, .tell = tell, .slices_only = slices_only};
     w.steer = bh_steer_new(&config);
     w.now = w.fake.now_ns = 1000 * MS;
 }
@@ -74,9 +74,9 @@ static uint64_t cost(uint64_t looks, uint64_t calls, uint64_t samples_ms)
     return us / (SECONDS * 1000);
 }
 
-static uint64_t run(uint32_t cap_permille, uint64_t samples_ms)
+static uint64_t run(uint32_t cap_permille, uint64_t samples_ms, bool slices_only)
 {
-    begin();
+    begin(slices_only);
     for (uint32_t pid = 1; pid <= 8; pid++)
         if (!add(pid, pid == 1 ? cap_permille : 0))
             return UINT64_MAX;
@@ -88,7 +88,7 @@ static uint64_t run(uint32_t cap_permille, uint64_t samples_ms)
 
 TEST(eight_in_turns_cost_less_than_a_tenth_of_a_core)
 {
-    const uint64_t permille = run(100, SAMPLES_MS);
+    const uint64_t permille = run(100, SAMPLES_MS, false);
     CHECK(w.fake.calls > 100);
     CHECK_EQ(bh_steer_release(w.steer), 0);
     bh_steer_free(w.steer);
@@ -98,13 +98,33 @@ TEST(eight_in_turns_cost_less_than_a_tenth_of_a_core)
 
 TEST(eight_by_slices_cost_less_than_a_hundredth)
 {
-    const uint64_t permille = run(0, SAMPLES_EVEN_MS);
+    const uint64_t permille = run(0, SAMPLES_EVEN_MS, false);
     CHECK_EQ(w.fake.calls, 0);
     const uint64_t steps = bh_steer_counts(w.steer).steps;
     CHECK(add(9, 0)); /* who comes is seen at once */
     const uint64_t came = w.now;
     pass(100 * MS);
     CHECK(bh_steer_counts(w.steer).steps - steps >= (w.now - came) / (5 * MS) - 1);
+    CHECK_EQ(bh_steer_release(w.steer), 0);
+    bh_steer_free(w.steer);
+    bh_state_fini(&w.state);
+    CHECK(permille <= 10);
+}
+
+/* Also while they never come to rest: one of them changes its mind all the time. */
+TEST(eight_by_slices_alone_cost_less_than_a_hundredth_whatever_they_do)
+{
+    begin(true);
+    for (uint32_t pid = 1; pid <= 8; pid++)
+        CHECK(add(pid, 0));
+    pass(5000 * MS);
+    const uint64_t looks = w.fake.looks;
+    for (uint32_t i = 0; i < SECONDS * 2; i++) {
+        fake_pid(&w.fake, 1)->busy = i % 2;
+        pass(500 * MS);
+    }
+    const uint64_t permille = cost(w.fake.looks - looks, w.fake.calls, SAMPLES_MS);
+    CHECK_EQ(w.fake.calls, 0);
     CHECK_EQ(bh_steer_release(w.steer), 0);
     bh_steer_free(w.steer);
     bh_state_fini(&w.state);

@@ -50,6 +50,15 @@ static void uses_of(const struct bh_steer *t, const struct bh_governed *l, struc
     r->lowered_permille = at[BH_CULPRIT_POWER];
 }
 
+static void own_of(const struct bh_steer *t, const struct bh_governed *l, struct bh_govern_row *r)
+{
+    if (!bh_state_says(l, t->now_ns))
+        return;
+    r->own_rate_milli = l->own.last.has_rate ? l->own.last.rate_milli : UINT64_MAX;
+    r->own_p50_us = l->own.last.p50_us;
+    r->own_p99_us = l->own.last.p99_us;
+}
+
 void bh_steer_row(const struct bh_steer *t, const struct bh_governed *l, struct bh_seat *seat,
                   struct bh_govern_row *ret)
 {
@@ -69,8 +78,13 @@ void bh_steer_row(const struct bh_steer *t, const struct bh_governed *l, struct 
                                   .dram_permille = UINT32_MAX,
                                   .pcie_permille = UINT32_MAX,
                                   .power_permille = UINT32_MAX,
-                                  .lowered_permille = UINT32_MAX};
+                                  .lowered_permille = UINT32_MAX,
+                                  .own_rate_milli = UINT64_MAX,
+                                  .own_p50_us = UINT32_MAX,
+                                  .own_p99_us = UINT32_MAX,
+                                  .own_garbage = l->own.last.garbage};
     memcpy(ret->name, l->name, sizeof(ret->name));
+    own_of(t, l, ret);
     if (seat) {
         row_of_seat(t, seat, ret);
         uses_of(t, l, ret);

@@ -174,10 +174,11 @@ static void storm_nonsense(struct storm *s)
                                    sizeof(struct bh_govern_order),
                                    sizeof(struct bh_govern_tampered),
                                    sizeof(struct bh_govern_pids),
+                                   sizeof(struct bh_govern_own),
                                    1500};
     uint8_t bytes[1500] = {0};
     const size_t n = sizes[storm_draw(s, BH_COUNT_OF(sizes))], peer = storm_peer(s);
-    bytes[0] = (uint8_t)storm_draw(s, 12);
+    bytes[0] = (uint8_t)storm_draw(s, BH_GOVERN_OWN + 2);
     for (size_t i = 4; i < n && i < 64; i++)
         bytes[i] = (uint8_t)storm_draw(s, 256);
     storm_say(s, peer, bytes, n);

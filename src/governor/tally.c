@@ -28,6 +28,15 @@ static struct bh_tally_sum *sum_of(struct bh_tally_card *c, const struct bh_gove
     return s;
 }
 
+/* What it does on two cards is not said by card. */
+static bool is_on_one_card(const struct bh_governed *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->seats.n; i++)
+        n += l->seats.at[i].channels.n > 0;
+    return n <= 1;
+}
+
 void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t elapsed_us,
                   const struct bh_govern_told *told, const struct bh_sense_got *got)
 {
@@ -47,6 +56,10 @@ void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t
     s->slice_us = told->slice_us < s->slice_us ? told->slice_us : s->slice_us;
     s->held_permille = told->seen ? told->held_permille : BH_CULPRIT_UNKNOWN;
     s->cap_permille = l->cap_permille;
+    s->tells = l->own.at_ns && is_on_one_card(l);
+    s->own_done = l->own.done;
+    s->own_lines = l->own.lines;
+    s->own_p99_us = l->own.at_ns ? l->own.last.p99_us : UINT32_MAX;
     s->target += (uint64_t)told->target_permille * elapsed_us;
     s->asks_little |= told->light || l->latency;
     s->active_us += told->active ? elapsed_us : 0;
@@ -67,7 +80,12 @@ static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum 
                                   .asks_little = s->asks_little,
                                   .active = s->active_us * 2 >= c->elapsed_us,
                                   .there_permille = (uint32_t)(s->there_us * WHOLE / c->elapsed_us),
-                                  .works_permille = (uint32_t)(s->works_us * WHOLE / c->elapsed_us)};
+                                  .works_permille = (uint32_t)(s->works_us * WHOLE / c->elapsed_us),
+                                  .gpu_us = s->known ? s->gpu_ns / 1000 : 0,
+                                  .tells = s->tells,
+                                  .own_done = s->own_done,
+                                  .own_lines = s->own_lines,
+                                  .own_p99_us = s->own_p99_us};
     memcpy(ret->name, s->name, sizeof(ret->name));
     if (s->known)
         ret->gpu_permille = gpu > WHOLE ? WHOLE : (uint32_t)gpu;

@@ -32,6 +32,11 @@ struct bh_tally_line {
     bool active;             /* it had work, as far as can be told, most of the time */
     uint32_t there_permille; /* of the interval, in which it was there and not paused */
     uint32_t works_permille; /* and had work as well, as far as can be told */
+    uint64_t gpu_us;         /* had in the interval; 0 where gpu_permille is not known */
+    /* By its own word, up to the end of the interval; of a lease with work on this card alone. */
+    bool tells;
+    uint64_t own_done, own_lines;
+    uint32_t own_p99_us; /* UINT32_MAX: none */
 };
 struct bh_tally {
     uint64_t at_ns; /* its end */
@@ -47,6 +52,9 @@ struct bh_tally_sum {
     uint64_t gpu_ns, turn_ns, turns, target, there_us, works_us, active_us;
     uint32_t slice_us, held_permille, cap_permille;
     bool known, asks_little;
+    bool tells;
+    uint64_t own_done, own_lines;
+    uint32_t own_p99_us;
     char name[BH_GOVERN_NAME];
 };
 struct bh_tally_card { /* zeroed: nothing yet */

@@ -22,6 +22,8 @@ static const struct shape of_process = SHAPE(struct bh_gpu_process, kind, user, 
 static const struct shape of_path = SHAPE(struct bh_gpu_path, ancestor, ancestor, read, nvlink);
 static const struct shape of_link = {sizeof(struct bh_gpu_link), offsetof(struct bh_gpu_link, remote_pci), 1,
                                      0, 0};
+static const struct shape of_switch = {sizeof(struct bh_gpu_switch), offsetof(struct bh_gpu_switch, pci),
+                                       RUN(struct bh_gpu_switch, pci, bios, const char *), 0, 0};
 static const struct shape of_text = {sizeof(const char *), 0, 1, 0, 0};
 
 struct copier {
@@ -102,6 +104,7 @@ bool bh_gpu_snapshot_copy(struct bh_gpu_snapshot *ret, const struct bh_gpu_snaps
         COPY_VEC(&c, &d->up, &of_link);
     }
     COPY_VEC(&c, &ret->paths, &of_path);
+    COPY_VEC(&c, &ret->switches, &of_switch);
     COPY_VEC(&c, &ret->notes, &of_text);
     return !c.full;
 }

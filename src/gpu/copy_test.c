@@ -60,6 +60,7 @@ static void build(struct bh_gpu_snapshot *s)
         *bh_vec_push(&d->up) = (struct bh_gpu_link){.link = 5, .remote_pci = next()};
     }
     *bh_vec_push(&s->paths) = (struct bh_gpu_path){.b = 1, .ancestor = next(), .nvlink = {0, next()}};
+    *bh_vec_push(&s->switches) = (struct bh_gpu_switch){.pci = next(), .bios = next()};
     *bh_vec_push(&s->notes) = next();
 }
 
@@ -79,6 +80,8 @@ static bool same(const struct bh_gpu_snapshot *a, const struct bh_gpu_snapshot *
            strcmp(x->processes.at[0].memory_percent.why, y->processes.at[0].memory_percent.why) == 0 &&
            strcmp(x->up.at[0].remote_pci, y->up.at[0].remote_pci) == 0 &&
            strcmp(a->paths.at[0].nvlink.why, b->paths.at[0].nvlink.why) == 0 &&
+           strcmp(a->switches.at[0].pci, b->switches.at[0].pci) == 0 &&
+           strcmp(a->switches.at[0].bios, b->switches.at[0].bios) == 0 &&
            strcmp(a->notes.at[0], b->notes.at[0]) == 0;
 }
 

@@ -26,6 +26,7 @@ void bh_gpu_snapshot_fini(struct bh_gpu_snapshot *s)
     drop_devices(s, 0);
     bh_vec_fini(&s->devices);
     bh_vec_fini(&s->paths);
+    bh_vec_fini(&s->switches);
     bh_vec_fini(&s->notes);
     bh_arena_fini(&s->arena);
 }

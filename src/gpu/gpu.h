@@ -108,6 +108,11 @@ struct bh_gpu_device {
     BH_VEC(struct bh_gpu_link) up;
 };
 
+/* An NVSwitch that the node's driver knows (nvswitch.h). */
+struct bh_gpu_switch {
+    const char *pci, *bios; /* bios NULL: the driver does not say */
+};
+
 /* How the sentence of a failure starts where no real GPU failed. */
 #define BH_GPU_SIMULATED "simulated: "
 
@@ -129,7 +134,8 @@ struct bh_gpu_snapshot {
     struct bh_reading cc_environment, cc_feature, cc_devtools; /* confidential computing, as NVML counts */
     BH_VEC(struct bh_gpu_device) devices;
     BH_VEC(struct bh_gpu_path) paths;
-    BH_VEC(const char *) notes; /* what could not be had for the whole machine, each said once */
+    BH_VEC(struct bh_gpu_switch) switches; /* by address; not asked for by BH_GPU_USERS */
+    BH_VEC(const char *) notes;            /* what could not be had for the whole machine, each said once */
 };
 
 void bh_gpu_snapshot_fini(struct bh_gpu_snapshot *s);

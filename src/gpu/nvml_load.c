@@ -9,6 +9,7 @@
 #include "base/sysfile.h"
 #include "gpu/health.h"
 #include "gpu/nvml.h"
+#include "gpu/nvswitch.h"
 #include "gpu/text.h"
 
 #include <dlfcn.h>
@@ -348,6 +349,8 @@ static int take(void *self, struct bh_gpu_snapshot *s, struct bh_err *err)
 {
     const struct bh_nvml *n = self;
     int rc = take_gpus(n, s, err);
+    if (rc == BH_OK && s->depth != BH_GPU_USERS)
+        bh_nvswitch_read(s);
     return rc < 0 && n->simulated ? bh_gpu_fail_simulated(rc, err) : rc;
 }
 

@@ -9,6 +9,7 @@
  * it into the lease's cgroup, and its listener comes here. The first one is the lease's work; the lease ends with it.
  */
 #include "base/mem.h"
+#include "base/units.h"
 #include "keeper/keeper.h"
 #include "launch/adopt.h"
 #include "launch/governor.h"
@@ -29,6 +30,7 @@ enum {
     VERB_MS = 10000,
     ACCOUNT_MS = 10000,
     LISTENER_MS = 60000,
+    LISTENER_MOST_S = 86400,
     GONE_MS = 1000,
     NOT_RUN = 127,
     WORDS_MAX = 8
@@ -40,7 +42,8 @@ struct container {
     int pidfd;
     int status;       /* of the runtime, once it has ended */
     bool came;        /* its listener: it may have run */
-    bool asked;       /* whether it came, after the runtime had ended */
+    bool asked;       /* what was sent by now was taken, and its listener was not among it */
+    bool late;        /* its listener did not come in time: it was deleted, its runtime is about to end */
     bool held;        /* the warden serves it */
     int64_t until_ms; /* how long its listener is waited for; and once the runtime has ended, the account */
 };
@@ -50,6 +53,15 @@ static int64_t now_ms(void)
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* In which a runtime has its container begin. */
+static uint32_t listener_ms(void)
+{
+    uint64_t s = 0;
+    const char *told = secure_getenv("BULKHEAD_CONTAINER_TIMEOUT");
+    return told && bh_uint_parse(told, LISTENER_MOST_S, &s, NULL) == BH_OK && s ? (uint32_t)s * 1000
+                                                                                : LISTENER_MS;
 }
 
 /* ---- the runtime ---- */
@@ -163,25 +175,53 @@ static void look(struct bh_keeper *k)
     bh_keeper_set_timer(k, ACCOUNT_MS);
 }
 
+static int look_at_times(struct bh_keeper *k, struct bh_err *err)
+{
+    const struct container *it = k->tier;
+    const bool over = now_ms() >= it->until_ms;
+    if (it->came)
+        return it->runtime == 0 && over ? bh_fail(err, BH_BUSY, "the warden gives no account") : BH_OK;
+    if (it->runtime == 0 && !it->late)
+        return bh_fail(err, BH_REFUSED,
+                       "the container runtime ended before the container was held; err has its words");
+    return it->runtime == 0 || over
+               ? bh_fail(err, BH_REFUSED, "no listener came: the bundle lacks the lease's seccomp profile")
+               : BH_OK;
+}
+
+/*
+ * Whether one whose listener did not come has begun is not said before all that was sent is taken: who had no processor for a while
+ * finds the listener, the end of its time, the end of its runtime and an order to stop it all at once. And it is said of one
+ * that is gone, for until then it could send.
+ */
+static int be_sure(struct bh_keeper *k, int rc)
+{
+    struct container *it = k->tier;
+    if (rc >= 0 || it->came)
+        return rc;
+    if (it->late && it->runtime && now_ms() < it->until_ms)
+        return BH_OK;
+    if (!it->asked) {
+        it->asked = true;
+        return BH_NOT_FOUND;
+    }
+    if (it->late || it->runtime == 0)
+        return rc;
+    it->late = true;
+    it->asked = false;
+    it->until_ms = now_ms() + VERB_MS;
+    kill_it(k);
+    bh_keeper_set_timer(k, VERB_MS);
+    return BH_OK;
+}
+
 static int hear(void *arg, struct bh_err *err)
 {
     struct bh_keeper *k = arg;
-    struct container *it = k->tier;
-    const int rc = bh_keeper_hear(k, err);
-    if (rc < 0)
-        return rc;
-    if (!it->came && now_ms() >= it->until_ms)
-        return bh_fail(err, BH_REFUSED, "no listener came: the bundle lacks the lease's seccomp profile");
-    if (it->runtime == 0 && !it->came) {
-        /* One that is over at once has sent its listener and ended before anybody looked. */
-        const enum bh_code code = it->asked ? BH_REFUSED : BH_NOT_FOUND;
-        it->asked = true;
-        return bh_fail(err, code,
-                       "the container runtime ended before the container was held; err has its words");
-    }
-    if (it->came && it->runtime == 0 && now_ms() >= it->until_ms)
-        return bh_fail(err, BH_BUSY, "the warden gives no account");
-    return BH_OK;
+    int rc = bh_keeper_hear(k, err);
+    if (rc == BH_OK)
+        rc = look_at_times(k, err);
+    return be_sure(k, rc);
 }
 
 static int listening(void *arg, struct bh_err *err)
@@ -191,8 +231,8 @@ static int listening(void *arg, struct bh_err *err)
     int rc = bh_keeper_hear(k, err);
     if (rc == BH_OK)
         rc = bh_keeper_begin(k, err);
-    it->until_ms = now_ms() + LISTENER_MS;
-    bh_keeper_set_timer(k, LISTENER_MS);
+    it->until_ms = now_ms() + listener_ms();
+    bh_keeper_set_timer(k, listener_ms());
     return rc < 0 ? rc : start_runtime(k, err);
 }
 
@@ -334,7 +374,8 @@ static void terminate_all(struct bh_keeper *k)
 
 static int hear_only(void *arg, struct bh_err *err)
 {
-    return bh_keeper_hear(arg, err);
+    struct bh_keeper *k = arg;
+    return be_sure(k, bh_keeper_hear(k, err));
 }
 
 /* Whoever comes from now on finds a cgroup with the lease's limits. */

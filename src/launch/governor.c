@@ -37,7 +37,7 @@ static const char lock_name[] = "governor.lock"; /* the governor's own */
 /* ---- where ---- */
 
 /* Simulated silicon has a folder of its own, and its governor lives there. */
-static const char *folder(void)
+const char *bh_governor_folder(void)
 {
     const char *dir = secure_getenv("BULKHEAD_RUN_DIR"), *sim = secure_getenv("BULKHEAD_SIM");
     return dir && *dir ? dir : sim && *sim ? sim : "/run/bulkhead";
@@ -45,10 +45,10 @@ static const char *folder(void)
 
 static int path_of(const char *name, char *ret, size_t size, struct bh_err *err)
 {
-    const int n = snprintf(ret, size, "%s/%s", folder(), name);
+    const int n = snprintf(ret, size, "%s/%s", bh_governor_folder(), name);
     if (n < 0 || (size_t)n >= size)
         return bh_fail(err, BH_INVALID, "the run folder '%.200s' has too long a name for a socket in it",
-                       folder());
+                       bh_governor_folder());
     return BH_OK;
 }
 
@@ -277,21 +277,22 @@ static int start(struct sockaddr_un *at, int *ret_fd, struct bh_err *err)
 static int check_folder(struct bh_err *err)
 {
     struct stat st;
-    if (folder()[0] != '/')
+    if (bh_governor_folder()[0] != '/')
         return bh_fail(err, BH_USAGE, "the run folder '%.200s' (BULKHEAD_RUN_DIR): give it from / on",
-                       folder());
-    if (mkdir(folder(), FOLDER_MODE) < 0 && errno != EEXIST)
-        return bh_fail(err, errno == EACCES ? BH_DENIED : BH_SYSTEM, "the run folder '%.200s': %s", folder(),
+                       bh_governor_folder());
+    if (mkdir(bh_governor_folder(), FOLDER_MODE) < 0 && errno != EEXIST)
+        return bh_fail(err, errno == EACCES ? BH_DENIED : BH_SYSTEM, "the run folder '%.200s': %s",
+                       bh_governor_folder(), strerrordesc_np(errno));
+    if (stat(bh_governor_folder(), &st) < 0)
+        return bh_fail(err, BH_SYSTEM, "the run folder '%.200s': %s", bh_governor_folder(),
                        strerrordesc_np(errno));
-    if (stat(folder(), &st) < 0)
-        return bh_fail(err, BH_SYSTEM, "the run folder '%.200s': %s", folder(), strerrordesc_np(errno));
     const bool of_group = st.st_mode & S_IWGRP && st.st_gid != 0 && st.st_gid != getegid();
     if ((st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & S_IWOTH || of_group)
         return bh_fail(
             err, BH_DENIED,
             "the run folder '%.200s' is user %u's with mode %o: others may write to it; it must be "
             "root's alone (chown root, chmod go-w)",
-            folder(), (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
+            bh_governor_folder(), (unsigned)st.st_uid, (unsigned)(st.st_mode & 07777));
     return BH_OK;
 }
 

@@ -14,6 +14,9 @@
 
 enum { BH_GOVERNOR_MS = 5000 }; /* how long an answer may take */
 
+/* The run folder: where its socket is, and what else is of the leases. */
+const char *bh_governor_folder(void);
+
 /* A connection. BH_NOT_FOUND: there is no governor, so nothing is governed; BH_DENIED: this is not root, or that is not
  * root's governor; BH_BUSY: it does not answer. */
 int bh_governor_connect(int *ret_fd, struct bh_err *err) BH_MUST_USE;

@@ -23,6 +23,7 @@
 #include "base/str.h"
 #include "host/filter.h"
 #include "launch/governor.h"
+#include "launch/probe.h"
 #include "launch/share.h"
 #include "launch/signals.h"
 #include "launch/warden.h"
@@ -53,6 +54,7 @@ struct state {
     struct bh_launch_result *ret;
     struct bh_child tenant, warden;
     struct bh_share_link link;
+    struct bh_probe_place probe;
     int fds[BH_LEASE_FDS]; /* what every warden of this lease is given; -1: nobody will be any more */
     struct bh_lease_start start;
     bool ready;               /* this warden has said so */
@@ -127,6 +129,7 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
         answer.code = s->l->keep->become(s->l->arg, &err);
     memcpy(answer.text, err.msg, sizeof(answer.text));
     if (answer.code == 0) {
+        bh_probe_announce(&s->probe);
         execvp(s->l->argv[0], s->l->argv);
         answer.code = errno;
     }
@@ -138,14 +141,15 @@ static _Noreturn void be_tenant(const void *arg, int to_launcher)
 static int take_tenant(struct state *s, struct bh_err *err)
 {
     char byte;
-    s->start =
-        (struct bh_lease_start){.version = BH_LEASE_VERSION,
-                                .root_pid = (uint32_t)s->tenant.pid,
-                                .cap_bytes = s->l->cap_bytes,
-                                .tick_ms = s->l->tick_ms,
-                                .view = s->l->view,
-                                .flags = BH_LEASE_ENDS_WITH_LAUNCHER | (s->l->rdma ? BH_LEASE_RDMA : 0),
-                                .share = s->l->share};
+    s->start = (struct bh_lease_start){.version = BH_LEASE_VERSION,
+                                       .root_pid = (uint32_t)s->tenant.pid,
+                                       .cap_bytes = s->l->cap_bytes,
+                                       .tick_ms = s->l->tick_ms,
+                                       .view = s->l->view,
+                                       .flags = BH_LEASE_ENDS_WITH_LAUNCHER |
+                                                (s->l->rdma ? (uint32_t)BH_LEASE_RDMA : 0) |
+                                                (s->probe.fd >= 0 ? (uint32_t)BH_LEASE_HAS_PROBE : 0),
+                                       .share = s->l->share};
     int rc = bh_child_answer(&s->tenant, "the command's process", NULL, NULL, err);
     if (rc == BH_OK)
         rc = bh_fds_recv(s->tenant.fd, &byte, 1, &s->fds[BH_LEASE_LISTENER], is_gated(s) ? 1 : 0, err);
@@ -155,13 +159,20 @@ static int take_tenant(struct state *s, struct bh_err *err)
     return s->fds[BH_LEASE_ROOT] < 0 ? fail_errno(err, "pidfd_open") : BH_OK;
 }
 
+static void hand_lease_over(const struct state *s)
+{
+    bh_warden_hand_over(&s->warden, &s->start, s->fds);
+    if (s->probe.fd >= 0)
+        bh_warden_give_probe(&s->warden, s->probe.fd);
+}
+
 static int hand_over(struct state *s, struct bh_err *err)
 {
     close_fd(&s->fds[BH_LEASE_JOURNAL]);
     const int rc = bh_warden_journal(&s->fds[BH_LEASE_JOURNAL], err);
     if (rc < 0)
         return rc;
-    bh_warden_hand_over(&s->warden, &s->start, s->fds);
+    hand_lease_over(s);
     if (s->l->share.weight)
         bh_share_give(&s->link, &s->warden, NULL);
     return BH_OK;
@@ -277,9 +288,13 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 /* Whoever reads from the command, writes to it or waits for a lock of its must not wait for us. */
 static void close_what_is_the_commands(const struct state *s)
 {
-    const int ours[] = {STDERR_FILENO,         s->signals.fd,
-                        s->warden.fd,          s->fds[BH_LEASE_LISTENER],
-                        s->fds[BH_LEASE_ROOT], s->fds[BH_LEASE_JOURNAL]};
+    const int ours[] = {STDERR_FILENO,
+                        s->signals.fd,
+                        s->warden.fd,
+                        s->fds[BH_LEASE_LISTENER],
+                        s->fds[BH_LEASE_ROOT],
+                        s->fds[BH_LEASE_JOURNAL],
+                        s->probe.fd};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDOUT_FILENO; fd++)
         (void)dup2(null, fd);
@@ -347,7 +362,7 @@ static void replace_warden(struct state *s, int status)
     }
     s->start.adopted = 1;
     if (bh_warden_start(s->l->warden, &s->warden, &err) == BH_OK) {
-        bh_warden_hand_over(&s->warden, &s->start, s->fds);
+        hand_lease_over(s);
         if (s->l->share.weight)
             bh_share_give_soon(&s->link, &s->warden);
     } else {
@@ -452,6 +467,21 @@ static void note_share(struct state *s)
     bh_governor_all_fini(&all);
 }
 
+static int patience_ms(const struct state *s)
+{
+    if (s->probe.fd >= 0 && s->warden.fd < 0)
+        return BH_PROBE_DRAIN_MS;
+    return s->l->note_share ? NOTE_MS : -1;
+}
+
+static void on_time(struct state *s)
+{
+    if (s->warden.fd < 0)
+        bh_probe_drain(&s->probe);
+    if (s->l->note_share)
+        note_share(s);
+}
+
 static void follow(struct state *s)
 {
     bool over = s->tenant.pid == 0;
@@ -464,8 +494,8 @@ static void follow(struct state *s)
                                {.fd = s->link.seeker.fd, .events = POLLIN},
                                also(s)};
         struct signalfd_siginfo si;
-        if (poll(at, 4, s->l->note_share ? NOTE_MS : -1) == 0)
-            note_share(s);
+        if (poll(at, 4, patience_ms(s)) == 0)
+            on_time(s);
         (void)hear_also(s, &at[3], NULL);
         if (at[2].revents)
             bh_share_hear(&s->link, &s->warden);
@@ -506,6 +536,9 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
     int rc = bh_signals_take(&s->signals, err);
     if (rc == BH_OK)
         rc = await_governor(s, ret_signal, err);
+    /* Without it the command runs all the same, and is not told of one. */
+    if (rc == BH_OK && s->l->share.weight)
+        (void)!bh_probe_open(&s->probe, bh_governor_folder(), NULL);
     /* The journal is not for others of this user to write to. */
     if (rc == BH_OK && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         rc = fail_errno(err, "prctl");
@@ -545,6 +578,7 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
 {
     struct state s = {.l = l,
                       .ret = ret,
+                      .probe = {.fd = -1},
                       .tenant = {.fd = -1},
                       .warden = {.fd = -1},
                       .link = {.seeker = {.fd = -1}, .governor = -1, .tell = l->tell, .arg = l->arg},
@@ -563,6 +597,7 @@ int bh_launch(const struct bh_launch *l, struct bh_launch_result *ret, int *ret_
     if (rc == BH_OK)
         last_words(&s);
     bh_share_end(&s.link);
+    bh_probe_close(&s.probe);
     close_fd(&s.signals.fd);
     bh_vec_fini(&s.early);
     bh_child_close(&s.tenant);

@@ -152,6 +152,11 @@ void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *
     (void)!bh_fds_send(w->fd, start, sizeof(*start), fds, BH_LEASE_FDS, NULL);
 }
 
+void bh_warden_give_probe(const struct bh_child *w, int probe)
+{
+    (void)!bh_fds_send(w->fd, "", 1, &probe, 1, NULL);
+}
+
 int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,
                     struct bh_err *err)
 {

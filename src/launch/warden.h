@@ -50,6 +50,8 @@ int bh_warden_start(const char *program, struct bh_child *ret, struct bh_err *er
 /* Gives it the lease; the descriptors stay the caller's. Whether that reached anybody, its answer will say. */
 void bh_warden_hand_over(const struct bh_child *w, const struct bh_lease_start *start,
                          const int fds[BH_LEASE_FDS]);
+/* Of a lease with BH_LEASE_HAS_PROBE, right after that: where its processes say what they do. Stays the caller's. */
+void bh_warden_give_probe(const struct bh_child *w, int probe);
 /* Its first word, waited for. 0: it is ready, and start (or NULL) says whose those that follow it are to be. Otherwise why it
  * is not, and it is to be killed; *ret_died (or NULL): it is gone without a word, and may be followed by another. */
 int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,

@@ -77,6 +77,8 @@ void bh_daemon_show(struct bh_daemon *d)
         bh_daemon_say(d, "the GPUs cannot be shown: %s", err.msg);
     d->view.gpus = d->silicon.rows.at;
     d->view.n_gpus = d->silicon.rows.n;
+    d->view.switches = d->silicon.switches.at;
+    d->view.n_switches = d->silicon.switches.n;
     d->shown_of = bh_store_changes(d->store);
     d->shown_ms = bh_daemon_now(d);
 }
@@ -296,11 +298,8 @@ static void say_step(struct bh_daemon *d, int64_t by_ms)
                                      .object_id = d->node,
                                      .reason = words};
     bh_daemon_say(d, "%s", words);
-    int rc = bh_life_begin(d, &err);
-    if (rc == BH_OK)
-        rc = bh_life_end(d, bh_audit_append(d->audit, &e, &err), &err);
-    if (rc < 0)
-        bh_daemon_say(d, "and that is not in the log: %s", err.msg);
+    if (bh_ops_owe(d, &e, true, &err) < 0)
+        bh_daemon_say(d, "and that is not in the log yet: %s", err.msg);
 }
 
 static void clock_tick(struct bh_daemon *d)
@@ -340,6 +339,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     bh_retain_tick(d);
     bh_health_tick(d);
     bh_sleep_tick(d);
+    if (bh_owed_any(&d->owed) && !d->broken_until_ms && bh_ops_owe(d, NULL, true, &err) < 0)
+        bh_daemon_say(d, "the log is still owed what happened: %s", err.msg);
     const bool deep = ++ticks % bh_watch_ticks_deep(idle) == 0 || d->look_deep;
     if (deep || ticks % bh_watch_ticks(d, idle) == 0)
         look_again(d, !deep ? BH_GPU_USERS : ticks % LINKS_TICKS == 0 ? BH_GPU_FLEET : BH_GPU_STATE);
@@ -660,6 +661,10 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_retain_fini(d);
     if (d->started)
         bh_note_node(d, false);
+    for (size_t i = 0; i < d->owed.rows.n; i++)
+        bh_daemon_say(d, "never reached the log: %s of %s", bh_audit_names[d->owed.rows.at[i].e.event],
+                      d->owed.rows.at[i].e.sub ? d->owed.rows.at[i].e.sub : "somebody");
+    bh_owed_fini(&d->owed);
     bh_idmap_fini(&d->came_in);
     bh_life_free_all(d);
     bh_health_fini(d);

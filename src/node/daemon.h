@@ -29,6 +29,7 @@
 #include "node/mech/tier.h"
 #include "node/memo.h"
 #include "node/meter.h"
+#include "node/owed.h"
 #include "node/room.h"
 #include "node/silicon.h"
 #include "node/sleep.h"
@@ -175,6 +176,7 @@ struct bh_daemon {
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
     struct bh_idmap came_in; /* tokens and users that asked for something since the start */
+    struct bh_owed owed;     /* what is not in the log yet and has happened all the same */
     sd_event_source *turn_source, *tick_source, *look_source;
     struct bh_clock clock;
     uint64_t last_ms;         /* what it said last; it never goes back */

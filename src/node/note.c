@@ -5,13 +5,15 @@
 #include "base/str.h"
 #include "conf/input.h"
 #include "node/mech/clear.h"
+#include "node/ops.h"
+#include "node/promise.h"
 #include "node/watch/canary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char self[] = "service:bulkheadd";
+static const char node_itself[] = "service:bulkheadd";
 #define OF_UNIX (UINT64_C(1) << 63) /* a number of a user, not of a token */
 
 void bh_note_node(struct bh_daemon *d, bool starts)
@@ -23,23 +25,20 @@ void bh_note_node(struct bh_daemon *d, bool starts)
                    d->view.driver ? d->view.driver : "unknown", d->view.n_gpus,
                    d->view.simulated ? " (simulated)" : "", boot);
     const struct bh_audit_event e = {.event = starts ? BH_AUDIT_NODE_START : BH_AUDIT_NODE_STOP,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .object_type = "node",
                                      .object_id = d->node,
                                      .after = BH_VERSION,
                                      .reason = words};
-    int rc = bh_life_begin(d, &err);
-    if (rc == BH_OK)
-        rc = bh_life_end(d, bh_audit_append(d->audit, &e, &err), &err);
-    if (rc < 0)
-        bh_daemon_say(d, "%s could not be recorded: %s", starts ? "the start" : "the stop", err.msg);
+    if (bh_ops_owe(d, &e, true, &err) < 0)
+        bh_daemon_say(d, "%s is not recorded yet: %s", starts ? "the start" : "the stop", err.msg);
 }
 
 int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, const char *key,
                 const char *why, struct bh_err *err)
 {
     const struct bh_audit_event e = {.event = event,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .object_type = "gpu",
                                      .object_id = gpu,
                                      .before = event == BH_AUDIT_MIG_DESTROY ? key : NULL,
@@ -54,7 +53,7 @@ int bh_note_mps(struct bh_daemon *d, enum bh_audit_kind event, uint64_t number, 
     char id[24];
     (void)snprintf(id, sizeof(id), "M%llu", (unsigned long long)number);
     const struct bh_audit_event e = {
-        .event = event, .sub = self, .object_type = "mps", .object_id = id, .reason = gpus};
+        .event = event, .sub = node_itself, .object_type = "mps", .object_id = id, .reason = gpus};
     return bh_audit_append(d->audit, &e, err);
 }
 
@@ -64,7 +63,7 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
     char id[24];
     (void)snprintf(id, sizeof(id), "J%llu", (unsigned long long)job);
     const struct bh_audit_event e = {.event = event,
-                                     .sub = self,
+                                     .sub = node_itself,
                                      .tenant = tenant,
                                      .object_type = "job",
                                      .object_id = id,
@@ -73,56 +72,86 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
     return bh_audit_append(d->audit, &e, err);
 }
 
-/* ---- waivers ---- */
+/* ---- policies ---- */
 
-static bool same(const char *a, const char *b)
+struct appending {
+    struct bh_daemon *d;
+    const char *who;
+};
+
+static int append(void *arg, const struct bh_audit_event *e, struct bh_err *err)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    const struct appending *to = arg;
+    struct bh_audit_event mine = *e;
+    mine.sub = to->who;
+    return bh_audit_append(to->d->audit, &mine, err);
 }
 
-static bool has_waiver(const struct bh_policy *p, const struct bh_waiver *w)
+static void load(struct bh_daemon *d, struct bh_policy *ret, const char *text, size_t n)
 {
-    for (size_t i = 0; p && i < p->waivers.n; i++) {
-        const struct bh_waiver *x = &p->waivers.at[i];
-        if (same(x->rule, w->rule) && same(x->scope, w->scope) && same(x->approver, w->approver) &&
-            same(x->reason, w->reason) && x->has_expiry == w->has_expiry && x->expires_day == w->expires_day)
-            return true;
-    }
-    return false;
-}
-
-int bh_note_waivers(struct bh_daemon *d, const char *who, const char *text, size_t n, struct bh_err *err)
-{
-    struct bh_policy policy;
-    struct bh_diags diags = {0};
-    int rc = BH_OK;
-    bh_policy_load_text(&policy, text, n, bh_silicon_fleet(&d->silicon), &diags);
-    for (size_t i = 0; rc == BH_OK && i < policy.waivers.n; i++) {
-        const struct bh_waiver *w = &policy.waivers.at[i];
-        if (has_waiver(d->book.policy, w))
-            continue;
-        const char *const rules[] = {w->rule};
-        const struct bh_audit_event e = {.event = BH_AUDIT_POLICY_WAIVER,
-                                         .sub = who,
-                                         .object_type = "waiver",
-                                         .object_id = w->scope ? w->scope : "all",
-                                         .after = w->approver,
-                                         .reason = w->reason,
-                                         .rule_ids = rules,
-                                         .n_rule_ids = w->rule ? 1 : 0};
-        rc = bh_audit_append(d->audit, &e, err);
-    }
-    bh_policy_fini(&policy);
+    struct bh_diags diags = {
+        0}; /* of the one before: it may not fit this machine any more, and says the same */
+    bh_policy_load_text(ret, text, n, bh_silicon_fleet(&d->silicon), &diags);
     bh_diags_fini(&diags);
+}
+
+int bh_note_policy(struct bh_daemon *d, const char *who, const struct bh_store_policy *before,
+                   const char *text, size_t n, struct bh_err *err)
+{
+    struct appending to = {d, who};
+    struct bh_policy old, new;
+    load(d, &new, text, n);
+    if (before)
+        load(d, &old, before->text, before->n);
+    const int rc = bh_promise_changes(before ? &old : NULL, &new, append, &to, err);
+    if (before)
+        bh_policy_fini(&old);
+    bh_policy_fini(&new);
     return rc;
 }
 
 /* ---- people ---- */
 
-bool bh_note_is_new(struct bh_daemon *d, const struct bh_api_caller *by)
+struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind)
 {
+    return (struct bh_audit_event){.event = kind,
+                                   .sub = by->principal,
+                                   .idp = by->token ? "token" : "unix",
+                                   .authn = by->token ? "bearer" : "peercred",
+                                   .has_uid = by->uid != BH_API_NO_UID,
+                                   .uid = by->uid,
+                                   .src_addr = by->from};
+}
+
+void bh_note_came_in(void *self, const struct bh_api_caller *by)
+{
+    struct bh_daemon *d = self;
+    struct bh_err err;
+    char id[24];
     const uint64_t key = by->token ? by->token : OF_UNIX | by->uid;
-    return (by->token || by->uid != BH_API_NO_UID) && bh_idmap_add(&d->came_in, key, 0);
+    if ((!by->token && by->uid == BH_API_NO_UID) || !bh_idmap_add(&d->came_in, key, 0))
+        return;
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_AUTH_SUCCESS);
+    (void)snprintf(id, sizeof(id), "T%llu", (unsigned long long)by->token);
+    e.object_type = by->token ? "token" : NULL;
+    e.object_id = by->token ? id : NULL;
+    if (!bh_owed_has_room(&d->owed)) /* it is counted only: the next request is the first one */
+        (void)bh_idmap_remove(&d->came_in, key);
+    /* At once: an answer goes out before the end of this turn. */
+    if (bh_ops_owe(d, &e, true, &err) < 0)
+        bh_daemon_say(d, "a sign-in is not recorded yet: %s", err.msg);
+}
+
+void bh_note_auth_failed(void *self, const char *from, bool locked_out, const char *why)
+{
+    struct bh_daemon *d = self;
+    struct bh_err err;
+    const struct bh_audit_event e = {.event = locked_out ? BH_AUDIT_AUTH_LOCKOUT : BH_AUDIT_AUTH_FAILURE,
+                                     .outcome = BH_AUDIT_DENIED,
+                                     .src_addr = from,
+                                     .reason = why};
+    if (bh_ops_owe(d, &e, false, &err) < 0)
+        bh_daemon_say(d, "a failed sign-in is not recorded yet: %s", err.msg);
 }
 
 bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job)

@@ -8,7 +8,6 @@
 #include "node/ops.h"
 
 #include "base/str.h"
-#include "launch/governor.h"
 #include "node/decide.h"
 #include "node/life.h"
 #include "node/mech/clear.h"
@@ -35,7 +34,8 @@ static int begin(struct bh_daemon *d, struct bh_err *err)
             return rc;
     }
     bh_daemon_due(d);
-    return bh_store_begin(d->store, err);
+    const int rc = bh_owed_write(&d->owed, d->audit, bh_daemon_now(d), err);
+    return rc == BH_OK ? bh_store_begin(d->store, err) : rc;
 }
 
 /* rc of what was done inside: kept for the turn's commit, or undone at once. */
@@ -74,6 +74,7 @@ int bh_ops_commit(struct bh_daemon *d, struct bh_err *err)
     struct bh_err why = {0};
     const int rc = bh_store_in_transaction(d->store) ? bh_store_commit(d->store, &why) : BH_OK;
     const size_t n = d->pending.n;
+    bh_owed_settle(&d->owed, rc == BH_OK);
     for (size_t i = 0; i < n; i++)
         say_pending(d, &d->pending.at[i], rc, &why);
     d->pending.n = 0;
@@ -84,15 +85,18 @@ int bh_ops_commit(struct bh_daemon *d, struct bh_err *err)
     return rc;
 }
 
-static struct bh_audit_event event_by(const struct bh_api_caller *by, enum bh_audit_kind kind)
+int bh_ops_owe(struct bh_daemon *d, const struct bh_audit_event *e, bool at_once, struct bh_err *err)
 {
-    return (struct bh_audit_event){.event = kind,
-                                   .sub = by->principal,
-                                   .idp = by->token ? "token" : "unix",
-                                   .authn = by->token ? "bearer" : "peercred",
-                                   .has_uid = by->uid != BH_API_NO_UID,
-                                   .uid = by->uid,
-                                   .src_addr = by->from};
+    const bool kept = !e || bh_owed_add(&d->owed, e, bh_daemon_now(d));
+    int rc = begin(d, err);
+    if (rc == BH_OK)
+        rc = keep(d, rc, err);
+    if (at_once && bh_store_in_transaction(d->store))
+        rc = bh_ops_commit(d, err);
+    if (rc < 0 && !kept)
+        bh_daemon_say(d,
+                      "the log takes nothing for too long: what happens is counted, and no more than that");
+    return rc;
 }
 
 struct id_text {
@@ -137,18 +141,15 @@ static int refuse(struct bh_daemon *d, const struct bh_api_caller *by, const str
                   const struct bh_admit_refusal *why, struct bh_err *err)
 {
     const char *rules[] = {why->rule ? why->rule->id : NULL};
-    struct bh_audit_event e = event_by(by, BH_AUDIT_ALLOC_DENY);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_ALLOC_DENY);
     struct bh_err lost;
     e.outcome = BH_AUDIT_DENIED;
     e.tenant = what->tenant;
     e.reason = why->what;
     e.rule_ids = rules;
     e.n_rule_ids = why->rule ? 1 : 0;
-    int rc = what->dry_run ? BH_OK : begin(d, &lost);
-    if (rc == BH_OK && !what->dry_run)
-        rc = keep(d, bh_audit_append(d->audit, &e, &lost), &lost);
-    if (rc < 0)
-        bh_daemon_say(d, "a refusal could not be recorded: %s", lost.msg);
+    if (!what->dry_run && bh_ops_owe(d, &e, false, &lost) < 0)
+        bh_daemon_say(d, "a refusal is not recorded yet: %s", lost.msg);
     return bh_fail(err, BH_REFUSED, "%s%s%s%s%s%s", why->rule ? why->rule->id : "", why->rule ? ": " : "",
                    why->what, *why->next ? " " : "", why->next, "");
 }
@@ -201,7 +202,7 @@ static int write_job(struct bh_daemon *d, const struct bh_api_caller *by, const 
     if (rc == BH_OK)
         rc = bh_store_lease_step(d->store, run->lease, BH_LEASE_REQUESTED, BH_LEASE_BY_ADMIT, now, "",
                                  &run->state, err);
-    struct bh_audit_event e = event_by(by, BH_AUDIT_JOB_SUBMIT);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_JOB_SUBMIT);
     e.tenant = what->tenant;
     e.object_type = "job";
     e.object_id = id_text('J', run->job, &id);
@@ -338,7 +339,7 @@ static int end_run(struct bh_daemon *d, const struct bh_api_caller *by, struct b
 {
     struct id_text id;
     const bool waits = bh_life_waits(run);
-    struct bh_audit_event e = event_by(by, BH_AUDIT_JOB_CANCEL);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_JOB_CANCEL);
     e.tenant = run->tenant;
     e.object_type = "job";
     e.object_id = id_text('J', run->job, &id);
@@ -377,20 +378,27 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     return end_run(d, by, run, reason, err);
 }
 
-static int govern(struct bh_daemon *d, const struct bh_life *run, enum bh_api_lease_order order,
-                  struct bh_err *err)
+static enum bh_sleep_what what_of(enum bh_api_lease_order order, const struct bh_life *run)
 {
-    struct id_text id;
-    const bool pause = order == BH_API_LEASE_PAUSE;
-    if (!run->terms.weight)
-        return bh_fail(err, BH_REFUSED,
-                       "L%llu has its GPU to itself: nobody waits for it, and it cannot be paused",
-                       (unsigned long long)run->lease);
-    int rc =
-        bh_governor_order_by(id_text('L', run->lease, &id), pause ? BH_GOVERN_PAUSE : BH_GOVERN_RESUME, err);
+    if (order != BH_API_LEASE_RESUME)
+        return order == BH_API_LEASE_PAUSE ? BH_SLEEP_PAUSE : BH_SLEEP_SUSPEND;
+    return bh_sleep_is_asleep(run) ? BH_SLEEP_WAKE : BH_SLEEP_RESUME;
+}
+
+/* Written, and durable, before the governor hears of it. */
+static int write_order(struct bh_daemon *d, const struct bh_api_caller *by, const struct bh_life *run,
+                       enum bh_sleep_what what, const struct bh_audit_event *e, struct bh_err *err)
+{
+    int rc = begin(d, err);
+    if (rc < 0)
+        return rc;
+    rc = bh_audit_append(d->audit, e, err);
     if (rc == BH_OK)
-        rc = bh_store_lease_pause(d->store, run->lease, pause, err);
-    return rc;
+        rc = append_override(d, by, run->job, e, err);
+    if (rc == BH_OK)
+        rc = bh_sleep_write(d, run, what, err);
+    rc = keep(d, rc, err);
+    return rc == BH_OK ? bh_ops_commit(d, err) : rc;
 }
 
 static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_lease_order order, uint64_t lease,
@@ -410,24 +418,17 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    struct bh_audit_event e = event_by(by, events[order]);
+    const enum bh_sleep_what what = what_of(order, run);
+    int rc = bh_sleep_check(d, run, what, err);
+    if (rc < 0)
+        return rc;
+    struct bh_audit_event e = bh_note_by(by, events[order]);
     e.tenant = run->tenant;
     e.object_type = "lease";
     e.object_id = id_text('L', lease, &id);
     e.reason = reason;
-    int rc = begin(d, err);
-    if (rc < 0)
-        return rc;
-    rc = bh_audit_append(d->audit, &e, err);
-    if (rc == BH_OK)
-        rc = append_override(d, by, run->job, &e, err);
-    rc = keep(d, rc, err);
-    if (rc == BH_OK &&
-        (order == BH_API_LEASE_SUSPEND || (order == BH_API_LEASE_RESUME && bh_sleep_is_asleep(run))))
-        return bh_sleep_order(d, run, order == BH_API_LEASE_RESUME, ticket, err);
-    if (rc == BH_OK)
-        rc = govern(d, run, order, err);
-    return rc == BH_OK ? later(d, ticket, lease) : rc;
+    rc = write_order(d, by, run, what, &e, err);
+    return rc == BH_OK ? bh_sleep_order(d, run, what, ticket, err) : rc;
 }
 
 /* ---- cards ---- */
@@ -473,7 +474,7 @@ static int op_gpu(void *self, const struct bh_api_caller *by, enum bh_api_gpu_or
                                                 [BH_API_GPU_UNCORDON] = BH_AUDIT_GPU_UNCORDON,
                                                 [BH_API_GPU_DRAIN] = BH_AUDIT_GPU_DRAIN};
     struct bh_daemon *d = self;
-    struct bh_audit_event e = event_by(by, events[order]);
+    struct bh_audit_event e = bh_note_by(by, events[order]);
     (void)ticket;
     e.object_type = "gpu";
     e.object_id = uuid;
@@ -529,6 +530,17 @@ static int op_policy_diff(void *self, const char *text, size_t n, struct bh_aren
     return rc;
 }
 
+static void note_refused_policy(struct bh_daemon *d, const struct bh_api_caller *by, const char *why)
+{
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_POLICY_LINT_FAIL);
+    struct bh_err err;
+    e.outcome = BH_AUDIT_DENIED;
+    e.object_type = "policy";
+    e.reason = why;
+    if (bh_ops_owe(d, &e, false, &err) < 0)
+        bh_daemon_say(d, "a refusal is not recorded yet: %s", err.msg);
+}
+
 static int op_policy_apply(void *self, const struct bh_api_caller *by, const char *text, size_t n,
                            uint64_t version, const char *reason, uint64_t ticket, uint64_t *ret_version,
                            struct bh_err *err)
@@ -546,6 +558,8 @@ static int op_policy_apply(void *self, const struct bh_api_caller *by, const cha
     bh_vec_fini(&findings.findings);
     bh_vec_fini(&findings.rows);
     bh_arena_fini(&arena);
+    if (rc == BH_REFUSED)
+        note_refused_policy(d, by, err->msg);
     if (rc < 0)
         return rc;
     bh_rule_fini(&book);
@@ -568,7 +582,7 @@ static int op_token_add(void *self, const struct bh_api_caller *by, const struct
                                    .tenant = what->tenant,
                                    .created_ms = d->view.wall_ms,
                                    .expires_ms = what->expires_ms};
-    struct bh_audit_event e = event_by(by, BH_AUDIT_TOKEN_CREATE);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_TOKEN_CREATE);
     memcpy(token.sha256, what->sha256, sizeof(token.sha256));
     e.object_type = "token";
     e.object_id = what->subject;
@@ -588,7 +602,7 @@ static int op_token_revoke(void *self, const struct bh_api_caller *by, uint64_t 
 {
     struct bh_daemon *d = self;
     struct id_text id;
-    struct bh_audit_event e = event_by(by, BH_AUDIT_TOKEN_REVOKE);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_TOKEN_REVOKE);
     e.object_type = "token";
     e.object_id = id_text('T', token, &id);
     int rc = begin(d, err);
@@ -616,7 +630,7 @@ static int op_rotate(void *self, const struct bh_api_caller *by, const char *rea
                      uint32_t *ret_key, struct bh_err *err)
 {
     struct bh_daemon *d = self;
-    struct bh_audit_event e = event_by(by, BH_AUDIT_AUDIT_KEY_CHANGE);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_AUDIT_KEY_CHANGE);
     (void)ticket;
     e.reason = reason;
     int rc = bh_ops_commit(d, err); /* it needs a transaction of its own */
@@ -631,7 +645,7 @@ static int op_backup(void *self, const struct bh_api_caller *by, const char *nam
 {
     struct bh_daemon *d = self;
     struct bh_arena arena = {0};
-    struct bh_audit_event e = event_by(by, BH_AUDIT_BACKUP_CREATE);
+    struct bh_audit_event e = bh_note_by(by, BH_AUDIT_BACKUP_CREATE);
     (void)ticket;
     e.object_type = "backup";
     e.object_id = name;
@@ -647,32 +661,6 @@ static int op_backup(void *self, const struct bh_api_caller *by, const char *nam
         rc = bh_store_backup(d->store, bh_arena_printf(&arena, "%s/%s", folder, name), err);
     bh_arena_fini(&arena);
     return rc;
-}
-
-static void op_auth_failed(void *self, const char *from, bool locked_out, const char *why)
-{
-    struct bh_daemon *d = self;
-    struct bh_err err;
-    struct bh_audit_event e = {.event = locked_out ? BH_AUDIT_AUTH_LOCKOUT : BH_AUDIT_AUTH_FAILURE,
-                               .outcome = BH_AUDIT_DENIED,
-                               .src_addr = from,
-                               .reason = why};
-    if (record(d, &e, &err) < 0)
-        bh_daemon_say(d, "a failed sign-in could not be recorded: %s", err.msg);
-}
-
-static void op_came_in(void *self, const struct bh_api_caller *by)
-{
-    struct bh_daemon *d = self;
-    struct bh_err err;
-    struct id_text id;
-    if (!bh_note_is_new(d, by))
-        return;
-    struct bh_audit_event e = event_by(by, BH_AUDIT_AUTH_SUCCESS);
-    e.object_type = by->token ? "token" : NULL;
-    e.object_id = by->token ? id_text('T', by->token, &id) : NULL;
-    if (record(d, &e, &err) < 0)
-        bh_daemon_say(d, "a sign-in could not be recorded: %s", err.msg);
 }
 
 void bh_ops_init(struct bh_daemon *d)
@@ -695,6 +683,6 @@ void bh_ops_init(struct bh_daemon *d)
                                  .backup = op_backup,
                                  .checks = bh_checks_fresh,
                                  .metrics = bh_node_metrics,
-                                 .auth_failed = op_auth_failed,
-                                 .came_in = op_came_in};
+                                 .auth_failed = bh_note_auth_failed,
+                                 .came_in = bh_note_came_in};
 }

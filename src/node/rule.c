@@ -112,6 +112,22 @@ int bh_rule_load(struct bh_daemon *d, struct bh_err *err)
     return rc;
 }
 
+static int note_change(struct bh_daemon *d, const struct bh_store_policy *row, uint64_t from, uint64_t to,
+                       struct bh_err *err)
+{
+    char after[24], before[24];
+    (void)snprintf(after, sizeof(after), "%llu", (unsigned long long)to);
+    (void)snprintf(before, sizeof(before), "%llu", (unsigned long long)from);
+    const struct bh_audit_event event = {.event = BH_AUDIT_POLICY_CHANGE,
+                                         .sub = row->who,
+                                         .object_type = "policy",
+                                         .object_id = after,
+                                         .before = before,
+                                         .after = after,
+                                         .reason = *row->why ? row->why : NULL};
+    return bh_audit_append(d->audit, &event, err);
+}
+
 int bh_rule_store(struct bh_daemon *d, const char *who, const char *reason, const char *text, size_t n,
                   uint64_t *ret_version, struct bh_err *err)
 {
@@ -119,21 +135,19 @@ int bh_rule_store(struct bh_daemon *d, const char *who, const char *reason, cons
         .text = text, .n = n, .who = who, .why = reason ? reason : "", .at_ms = bh_daemon_now(d)};
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, text, n, row.sha256) < 0)
         return bh_fail(err, BH_SYSTEM, "SHA-256 is not to be had");
-    int rc = bh_store_policy_apply(d->store, &row, ret_version, err);
-    if (rc < 0)
-        return rc;
-    char version[24], before[24];
-    (void)snprintf(version, sizeof(version), "%llu", (unsigned long long)*ret_version);
-    (void)snprintf(before, sizeof(before), "%llu", (unsigned long long)d->book.version);
-    const struct bh_audit_event event = {.event = BH_AUDIT_POLICY_CHANGE,
-                                         .sub = who,
-                                         .object_type = "policy",
-                                         .object_id = version,
-                                         .before = before,
-                                         .after = version,
-                                         .reason = reason};
-    rc = bh_audit_append(d->audit, &event, err);
-    return rc == BH_OK ? bh_note_waivers(d, who, text, n, err) : rc;
+    /* As the store has it: at the start none is in force yet, and what is on disk was. */
+    struct bh_arena arena = {0};
+    struct bh_store_policy old = {0};
+    int rc = bh_store_policy_get(d->store, &arena, 0, &old, err);
+    const bool had = rc == BH_OK;
+    if (had || rc == BH_NOT_FOUND)
+        rc = bh_store_policy_apply(d->store, &row, ret_version, err);
+    if (rc == BH_OK)
+        rc = note_change(d, &row, old.id, *ret_version, err);
+    if (rc == BH_OK)
+        rc = bh_note_policy(d, who, had ? &old : NULL, text, n, err);
+    bh_arena_fini(&arena);
+    return rc;
 }
 
 /* ---- what would change ---- */

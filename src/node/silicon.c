@@ -139,6 +139,7 @@ void bh_silicon_fini(struct bh_silicon *s)
     if (s->board)
         (void)munmap(s->board, BOARD_BYTES);
     bh_vec_fini(&s->rows);
+    bh_vec_fini(&s->switches);
     bh_arena_fini(&s->arena);
 }
 
@@ -322,6 +323,10 @@ int bh_silicon_rows(struct bh_silicon *s, struct bh_store *store, const struct b
     const struct bh_gpu_snapshot *from = s->has_now ? &s->now : &s->snapshot;
     for (size_t i = 0; rc == BH_OK && s->here && i < from->devices.n; i++)
         add_row(s, policy, &w, &from->devices.at[i]);
+    s->switches.n = 0;
+    for (size_t i = 0; s->here && i < from->switches.n; i++)
+        *bh_vec_push(&s->switches) =
+            (struct bh_api_switch){from->switches.at[i].pci, from->switches.at[i].bios};
     bh_vec_fini(&w.cards);
     bh_vec_fini(&w.kept);
     bh_vec_fini(&w.shared);

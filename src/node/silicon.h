@@ -22,6 +22,7 @@ struct bh_silicon {
     void *board;             /* on which it writes what it sees; NULL: none has looked yet */
     struct bh_arena arena;
     BH_VEC(struct bh_api_gpu) rows;
+    BH_VEC(struct bh_api_switch) switches;
 };
 
 /* In a process of its own, so that a driver that hangs costs a sentence. On failure what was known stays. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sleep.c - who sleeps, who wakes, and the process that moves the memory. */
+/* sleep.c - who sleeps, who wakes, who is held, and the process that asks the governor for it. */
 #include "node/sleep.h"
 
 #include "base/str.h"
@@ -18,15 +18,30 @@ enum {
     PATIENCE_MS = 200, /* with the governor, in the loop */
 };
 
+#define NOTE_ASLEEP "sleep/"
+#define NOTE_ORDER  "order/"
+
+static const struct {
+    const char *word; /* of its note */
+    enum bh_audit_kind event;
+    bool off;   /* it is not on the card's time afterwards */
+    bool moves; /* its memory goes */
+    const char *in_vain, *now;
+} whats[] = {[BH_SLEEP_PAUSE] = {"pause", BH_AUDIT_JOB_PAUSE, true, false, "cannot be paused", "paused"},
+             [BH_SLEEP_RESUME] = {"resume", BH_AUDIT_JOB_RESUME, false, false, "cannot be resumed", "active"},
+             [BH_SLEEP_SUSPEND] = {"suspend", BH_AUDIT_JOB_SUSPEND, true, true, "cannot sleep", "suspended"},
+             [BH_SLEEP_WAKE] = {"wake", BH_AUDIT_JOB_RESUME, false, true, "does not wake", "active"}};
+
 struct order {
     char lease[24];
-    bool wake;
+    enum bh_sleep_what what;
 };
 
 struct bh_sleep_task {
     struct bh_daemon *of;
-    uint64_t lease, ticket; /* ticket 0: nobody asked */
-    bool wake;
+    uint64_t lease, ticket; /* ticket 0: nobody waits for an answer */
+    enum bh_sleep_what what;
+    bool ordered; /* by somebody, who is in the log */
     struct bh_worker worker;
     sd_event_source *source;
 };
@@ -37,9 +52,9 @@ static const char *name_of(uint64_t lease, char text[24])
     return text;
 }
 
-static const char *note_of(uint64_t lease, char text[32])
+static const char *note_of(const char *kind, uint64_t lease, char text[32])
 {
-    (void)snprintf(text, 32, "sleep/%llu", (unsigned long long)lease);
+    (void)snprintf(text, 32, "%s%llu", kind, (unsigned long long)lease);
     return text;
 }
 
@@ -61,61 +76,141 @@ static bool is_under_way(const struct bh_daemon *d, uint64_t lease)
 
 /* ---- moving ---- */
 
+/* An order that is carried out again may have been carried out. */
+static bool is_asleep(const char *lease)
+{
+    struct bh_governor_all all = {0};
+    struct bh_err err;
+    const bool found = bh_governor_find(lease, &all, &err) == BH_OK;
+    const bool asleep = found && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
+    bh_governor_all_fini(&all);
+    return asleep;
+}
+
 static void move_work(const void *arg, struct bh_worker_result *ret)
 {
     const struct order *o = arg;
     struct bh_err err = {0};
-    ret->code = o->wake ? bh_unsuspend(o->lease, NULL, &err) : bh_suspend(o->lease, NULL, &err);
+    switch (o->what) {
+    case BH_SLEEP_PAUSE:
+        ret->code = bh_governor_order_by(o->lease, BH_GOVERN_PAUSE, &err);
+        break;
+    case BH_SLEEP_RESUME:
+        ret->code = bh_governor_order_by(o->lease, BH_GOVERN_RESUME, &err);
+        break;
+    case BH_SLEEP_SUSPEND:
+        ret->code = is_asleep(o->lease) ? BH_OK : bh_suspend(o->lease, NULL, &err);
+        break;
+    default:
+        ret->code = bh_unsuspend(o->lease, NULL, &err);
+    }
     (void)snprintf(ret->text, sizeof(ret->text), "%s", err.msg);
 }
 
-/* What was ordered is in the log already; what the daemon did by itself is written with its outcome. */
+static struct bh_audit_event record_of(const struct bh_sleep_task *t, const struct bh_life *run, char id[24])
+{
+    return (struct bh_audit_event){.event = whats[t->what].event,
+                                   .sub = "service:bulkheadd",
+                                   .tenant = run ? run->tenant : NULL,
+                                   .object_type = "lease",
+                                   .object_id = name_of(t->lease, id)};
+}
+
+static bool is_active(const struct bh_life *run)
+{
+    return run && run->state == BH_LEASE_ACTIVE;
+}
+
+/* Who ordered it is in the log already; what the daemon did by itself is written with its outcome. */
 static int write_moved(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_life *run,
                        struct bh_err *err)
 {
     char id[24], note[32];
-    const struct bh_audit_event e = {.event = t->wake ? BH_AUDIT_JOB_RESUME : BH_AUDIT_JOB_SUSPEND,
-                                     .sub = "service:bulkheadd",
-                                     .tenant = run->tenant,
-                                     .object_type = "lease",
-                                     .object_id = name_of(t->lease, id),
-                                     .reason = t->wake ? "it is used again"
-                                                       : "it was idle for the time its tenant agreed to"};
-    int rc = bh_store_lease_pause(d->store, t->lease, !t->wake, err);
-    if (rc == BH_OK && !t->ticket)
+    struct bh_audit_event e = record_of(t, run, id);
+    e.reason = whats[t->what].off ? "it was idle for the time its tenant agreed to" : "it is used again";
+    int rc = bh_store_lease_pause(d->store, t->lease, whats[t->what].off, err);
+    if (rc == BH_OK && !t->ordered)
         rc = bh_audit_append(d->audit, &e, err);
-    if (rc == BH_OK)
-        rc = t->wake ? bh_store_note_remove(d->store, note_of(t->lease, note), err)
-                     : bh_store_note_set_text(d->store, note_of(t->lease, note),
-                                              t->ticket ? "ordered" : "idle", err);
+    if (rc == BH_OK && t->what == BH_SLEEP_WAKE)
+        rc = bh_store_note_remove(d->store, note_of(NOTE_ASLEEP, t->lease, note), err);
+    if (rc == BH_OK && t->what == BH_SLEEP_SUSPEND)
+        rc = bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, t->lease, note),
+                                    t->ordered ? "ordered" : "idle", err);
     return rc;
+}
+
+static int write_failed(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_life *run,
+                        const struct bh_err *why, struct bh_err *err)
+{
+    char id[24];
+    struct bh_audit_event e = record_of(t, run, id);
+    e.outcome = BH_AUDIT_FAILURE;
+    e.reason = why->msg;
+    return bh_audit_append(d->audit, &e, err);
+}
+
+/* What came of it; why NULL: what it was to. stands: nobody knows whether it was done, and the note of it stays. */
+static int write_outcome(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_err *why,
+                         bool stands, struct bh_err *err)
+{
+    const struct bh_life *run = bh_life_of_lease(d, t->lease);
+    char note[32];
+    int rc = BH_OK;
+    if (why)
+        rc = write_failed(d, t, run, why, err);
+    else if (is_active(run))
+        rc = write_moved(d, t, run, err);
+    return rc == BH_OK && t->ordered && !stands
+               ? bh_store_note_remove(d->store, note_of(NOTE_ORDER, t->lease, note), err)
+               : rc;
+}
+
+/* The same, durable. Where it cannot be written the order is carried out again. */
+static int settle(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_err *why, bool stands,
+                  struct bh_err *err)
+{
+    int rc = bh_life_begin(d, err);
+    if (rc == BH_OK)
+        rc = bh_life_end(d, write_outcome(d, t, why, stands, err), err);
+    if (rc < 0) {
+        d->sleepers.repeated = false;
+        bh_decide_later(d, err);
+    }
+    return rc;
+}
+
+static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool done)
+{
+    const struct bh_life *run = bh_life_of_lease(d, t->lease);
+    struct bh_sleep_idle *idle = idle_of(d, t->lease);
+    if (done && is_active(run))
+        bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, whats[t->what].now);
+    if (!idle || !whats[t->what].moves)
+        return;
+    idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time */
+    idle->woken_ms = t->what == BH_SLEEP_WAKE && done ? idle->active_ms : idle->woken_ms;
+    idle->by_itself = done ? t->what == BH_SLEEP_SUSPEND && !t->ordered : idle->by_itself;
+    idle->moved = true;
 }
 
 static void moved(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_worker_result *result)
 {
-    struct bh_life *run = bh_life_of_lease(d, t->lease);
-    struct bh_sleep_idle *idle = idle_of(d, t->lease);
-    struct bh_err err;
+    struct bh_err err, lost;
     int rc = result->code < 0 ? bh_fail(&err, (enum bh_code)result->code, "%s", result->text) : BH_OK;
-    if (rc < 0 && !t->ticket)
-        bh_daemon_say(d, "L%llu %s: %s", (unsigned long long)t->lease,
-                      t->wake ? "does not wake" : "cannot sleep", err.msg);
-    if (rc == BH_OK && run && run->state == BH_LEASE_ACTIVE) {
-        rc = bh_life_begin(d, &err);
-        if (rc == BH_OK)
-            rc = bh_life_end(d, write_moved(d, t, run, &err), &err);
-        if (rc < 0)
-            bh_decide_later(d, &err);
-        else
-            bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant,
-                           t->wake ? "active" : "suspended");
+    /* A move that somebody waits for is either done or not; where the governor did not answer, nobody knows that. */
+    const bool stands = rc == BH_BUSY && t->ordered && (!whats[t->what].moves || !t->ticket);
+    if (stands) {
+        d->sleepers.repeated = false;
+        rc = bh_fail(&err, BH_BUSY, "%.400s; the order stands, and is carried out when it can be",
+                     result->text);
     }
-    if (idle) {
-        idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time */
-        idle->woken_ms = t->wake && rc == BH_OK ? idle->active_ms : idle->woken_ms;
-        idle->by_itself = rc == BH_OK ? !t->wake && !t->ticket : idle->by_itself;
-        idle->moved = true;
-    }
+    if (rc < 0 && !t->ticket && !stands)
+        bh_daemon_say(d, "L%llu %s: %s", (unsigned long long)t->lease, whats[t->what].in_vain, err.msg);
+    if (rc == BH_OK)
+        rc = settle(d, t, NULL, false, &err);
+    else if (t->ordered && (t->ticket || !stands)) /* that it is tried again is in the log once */
+        (void)settle(d, t, &err, stands, &lost);
+    show_moved(d, t, rc == BH_OK);
     if (t->ticket)
         bh_api_answer(d->api, t->ticket, rc, t->lease, &err);
 }
@@ -144,12 +239,13 @@ static int on_moved(sd_event_source *source, int fd, uint32_t events, void *arg)
     return 0;
 }
 
-static int begin(struct bh_daemon *d, uint64_t lease, bool wake, uint64_t ticket, struct bh_err *err)
+static int begin(struct bh_daemon *d, const struct bh_sleep_task *what, struct bh_err *err)
 {
-    struct order o = {.wake = wake};
-    (void)name_of(lease, o.lease);
+    struct order o = {.what = what->what};
+    (void)name_of(what->lease, o.lease);
     struct bh_sleep_task *t = bh_alloc(1, sizeof(*t));
-    *t = (struct bh_sleep_task){.of = d, .lease = lease, .ticket = ticket, .wake = wake};
+    *t = *what;
+    t->of = d;
     int rc = bh_worker_start(move_work, &o, &t->worker, err);
     if (rc == BH_OK && sd_event_add_io(d->loop, &t->source, t->worker.fd, EPOLLIN, on_moved, t) < 0)
         rc = bh_fail(err, BH_SYSTEM, "the loop takes no more");
@@ -158,34 +254,81 @@ static int begin(struct bh_daemon *d, uint64_t lease, bool wake, uint64_t ticket
         free(t);
         return rc;
     }
-    bh_worker_name(&t->worker, "moves the memory of %s %s", o.lease, wake ? "back" : "to the host");
+    bh_worker_name(&t->worker, "has %s told to %s", o.lease, whats[t->what].word);
     *bh_vec_push(&d->sleepers.tasks) = t;
     return BH_OK;
 }
 
-int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, bool wake, uint64_t ticket,
+/* ---- orders ---- */
+
+int bh_sleep_check(const struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what,
                    struct bh_err *err)
 {
     if (!run->terms.weight)
         return bh_fail(err, BH_REFUSED,
-                       "L%llu has its GPU to itself, outside the governor: it cannot be suspended",
+                       whats[what].moves
+                           ? "L%llu has its GPU to itself, outside the governor: it cannot be suspended"
+                           : "L%llu has its GPU to itself: nobody waits for it, and it cannot be paused",
                        (unsigned long long)run->lease);
     if (is_under_way(d, run->lease))
-        return bh_fail(err, BH_BUSY, "L%llu is on its way to or from the host's memory: try again soon",
+        return bh_fail(err, BH_BUSY, "an order for L%llu is being carried out: try again soon",
                        (unsigned long long)run->lease);
-    const int rc = begin(d, run->lease, wake, ticket, err);
+    return BH_OK;
+}
+
+int bh_sleep_write(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what,
+                   struct bh_err *err)
+{
+    char note[32];
+    return bh_store_note_set_text(d->store, note_of(NOTE_ORDER, run->lease, note), whats[what].word, err);
+}
+
+int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what, uint64_t ticket,
+                   struct bh_err *err)
+{
+    const struct bh_sleep_task t = {.lease = run->lease, .ticket = ticket, .what = what, .ordered = true};
+    struct bh_err lost;
+    const int rc = begin(d, &t, err);
+    if (rc < 0)
+        (void)settle(d, &t, err, false, &lost);
     return rc == BH_OK ? BH_API_LATER : rc;
 }
 
 bool bh_sleep_is_asleep(const struct bh_life *run)
 {
-    struct bh_governor_all all = {0};
-    struct bh_err err;
     char name[24];
-    const bool found = bh_governor_find(name_of(run->lease, name), &all, &err) == BH_OK;
-    const bool asleep = found && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
-    bh_governor_all_fini(&all);
-    return asleep;
+    return is_asleep(name_of(run->lease, name));
+}
+
+/* Of an earlier daemon, or of this one where the governor did not answer. */
+static void repeat(struct bh_daemon *d)
+{
+    struct bh_arena arena = {0};
+    bh_store_notes notes = {0};
+    struct bh_err err;
+    const int rc = bh_store_notes_list(d->store, &arena, NOTE_ORDER, &notes, &err);
+    d->sleepers.repeated = rc == BH_OK;
+    for (size_t i = 0; rc == BH_OK && i < notes.n; i++) {
+        struct bh_sleep_task t = {.what = BH_SLEEP_WHATS, .ordered = true};
+        const char *word = bh_arena_strn(&arena, notes.at[i].value, notes.at[i].n);
+        for (unsigned k = 0; k < BH_SLEEP_WHATS; k++)
+            if (bh_str_eq(word, whats[k].word))
+                t.what = (enum bh_sleep_what)k;
+        const struct bh_life *run =
+            bh_uint_parse(notes.at[i].key + strlen(NOTE_ORDER), UINT64_MAX, &t.lease, NULL) < 0
+                ? NULL
+                : bh_life_of_lease(d, t.lease);
+        if (!is_active(run) || t.what == BH_SLEEP_WHATS) {
+            (void)!bh_store_note_remove(d->store, notes.at[i].key, &err); /* or at the next start */
+            continue;
+        }
+        if (is_under_way(d, t.lease))
+            continue;
+        if (begin(d, &t, &err) < 0)
+            d->sleepers.repeated = false;
+    }
+    bh_vec_fini(&notes);
+    bh_arena_fini(&arena);
 }
 
 /* ---- who is idle ---- */
@@ -244,7 +387,7 @@ static struct bh_sleep_idle *meet(struct bh_daemon *d, const struct bh_life *run
                                    .cpu_ns = l->cpu_ns,
                                    .seen_ms = bh_daemon_now(d),
                                    .active_ms = d->last_ms};
-    if (bh_store_note_get(d->store, &arena, note_of(run->lease, key), &note, &err) == BH_OK)
+    if (bh_store_note_get(d->store, &arena, note_of(NOTE_ASLEEP, run->lease, key), &note, &err) == BH_OK)
         idle->by_itself = bh_str_eq(note.value, "idle"); /* an earlier daemon put it to sleep */
     bh_arena_fini(&arena);
     return idle;
@@ -279,26 +422,32 @@ static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agree
     uint64_t at;
     const bool sleeps = !l->suspended && bh_admit_sleep(&ask, &at) == BH_SLEEP_NOW;
     const bool wakes = l->suspended && idle->by_itself && works;
-    if ((sleeps || wakes) && begin(d, run->lease, wakes, 0, &err) < 0)
+    const struct bh_sleep_task t = {.lease = run->lease, .what = wakes ? BH_SLEEP_WAKE : BH_SLEEP_SUSPEND};
+    if ((sleeps || wakes) && begin(d, &t, &err) < 0)
         bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
 }
 
 /* Notes of leases that are over. */
-static void sweep(struct bh_daemon *d)
+static int sweep_kind(struct bh_daemon *d, const char *kind, struct bh_err *err)
 {
     struct bh_arena arena = {0};
     bh_store_notes notes = {0};
-    struct bh_err err;
-    int rc = bh_store_notes_list(d->store, &arena, "sleep/", &notes, &err);
+    int rc = bh_store_notes_list(d->store, &arena, kind, &notes, err);
     for (size_t i = 0; rc == BH_OK && i < notes.n; i++) {
         uint64_t lease;
-        if (bh_uint_parse(notes.at[i].key + strlen("sleep/"), UINT64_MAX, &lease, NULL) < 0 ||
+        if (bh_uint_parse(notes.at[i].key + strlen(kind), UINT64_MAX, &lease, NULL) < 0 ||
             !bh_life_of_lease(d, lease))
-            rc = bh_store_note_remove(d->store, notes.at[i].key, &err);
+            rc = bh_store_note_remove(d->store, notes.at[i].key, err);
     }
-    d->sleepers.swept = rc == BH_OK;
     bh_vec_fini(&notes);
     bh_arena_fini(&arena);
+    return rc;
+}
+
+static void sweep(struct bh_daemon *d)
+{
+    struct bh_err err;
+    d->sleepers.swept = sweep_kind(d, NOTE_ASLEEP, &err) == BH_OK && sweep_kind(d, NOTE_ORDER, &err) == BH_OK;
 }
 
 void bh_sleep_tick(struct bh_daemon *d)
@@ -317,6 +466,8 @@ void bh_sleep_tick(struct bh_daemon *d)
         return;
     if (!d->sleepers.swept)
         sweep(d);
+    if (!d->sleepers.repeated)
+        repeat(d);
     if (any && bh_governor_list(&all, PATIENCE_MS, &err) == BH_OK)
         for (size_t i = 0; i < d->runs.n; i++) {
             const uint64_t agreed_ms = agreed(d, d->runs.at[i]);

@@ -7,6 +7,10 @@
  * card that is promised more than once, and its time. It has been idle while it used no GPU time, and its processes next to
  * no processor time. Whoever sleeps by itself wakes by itself when its processes begin to work again; whoever was suspended
  * by order waits for one.
+ *
+ * Orders for the governor, pausing among them, are written before they are carried out: the record of who wanted it and a note of what is
+ * to be done are durable first. The note goes with what came of it. Where the daemon dies between the two, or the governor does not
+ * answer, the order is carried out again; what fails for good is in the log as well.
  */
 #ifndef BH_NODE_SLEEP_H
 #define BH_NODE_SLEEP_H
@@ -30,14 +34,23 @@ struct bh_sleep_idle {
     bool moved;     /* since it was last seen: its processes have used time for that, and not for work */
 };
 
+enum bh_sleep_what { BH_SLEEP_PAUSE, BH_SLEEP_RESUME, BH_SLEEP_SUSPEND, BH_SLEEP_WAKE, BH_SLEEP_WHATS };
+
 struct bh_sleepers {
     BH_VEC(struct bh_sleep_task *) tasks; /* that are under way */
     BH_VEC(struct bh_sleep_idle) idle;
-    bool swept; /* what earlier daemons left was looked through */
+    bool swept;    /* what earlier daemons left was looked through */
+    bool repeated; /* orders that may not have been carried out are under way again */
 };
 
+/* Can it be ordered? Asked before anything is written. */
+int bh_sleep_check(const struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what,
+                   struct bh_err *err) BH_MUST_USE;
+/* What is to be done, beside the record of who wants it: in the caller's transaction, which is committed before what follows. */
+int bh_sleep_write(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what,
+                   struct bh_err *err) BH_MUST_USE;
 /* Begins, in a process of its own; the answer to the ticket follows. Returns BH_API_LATER, or why it cannot begin. */
-int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, bool wake, uint64_t ticket,
+int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what, uint64_t ticket,
                    struct bh_err *err) BH_MUST_USE;
 /* Is its memory off the card now? False where nobody knows. */
 bool bh_sleep_is_asleep(const struct bh_life *run);

@@ -354,6 +354,22 @@ static void put_gpu_information(struct tree *t, const struct bh_sim_node *node, 
         g->name, 200 + g->minor, g->uuid, g->vbios, g->pci, g->minor, node->driver);
 }
 
+/* Ampere's and Hopper's boards; later switches have no driver on the node. */
+static void put_switches(struct tree *t, const struct bh_sim_node *node)
+{
+    const struct bh_sim_gpu *g = &node->gpus[0];
+    const bool ampere = node->n_gpus && bh_str_eq(g->model->arch, "Ampere");
+    char at[PATH_LEN];
+    put_text(t, "proc/driver/nvidia-nvswitch/permissions", "DeviceFileMode: 438\n");
+    put_folder(t, "proc/driver/nvidia-nvswitch/devices");
+    if (node->n_gpus < 2 || !g->links || !(ampere || bh_str_eq(g->model->arch, "Hopper")))
+        return;
+    for (unsigned i = 0; i < (ampere ? 6 : 4); i++) {
+        (void)snprintf(at, sizeof(at), "proc/driver/nvidia-nvswitch/devices/0000:f%x:00.0/information", i);
+        put_text(t, at, "BIOS Version: %s\n", ampere ? "92.10.18.00.02" : "96.10.57.00.01");
+    }
+}
+
 static void put_params(struct tree *t, bool scrubs)
 {
     struct bh_buf b;
@@ -384,6 +400,7 @@ static void put_driver(struct tree *t, const struct bh_sim_node *node)
         "235 nvidia-nvlink\n236 nvidia-caps\n237 nvidia-caps-imex-channels\n511 nvidia-uvm\n\n"
         "Block devices:\n  7 loop\n259 blkext\n");
     put_capabilities(t, node);
+    put_switches(t, node);
     put_folder(t, "proc/driver/nvidia/gpus");
     put_node(t, "nvidiactl", 0, false, 0666);
     put_node(t, "nvidia-uvm", 0, false, 0666);

@@ -147,6 +147,20 @@ TEST(every_gpu_in_proc_and_dev)
     CHECK(exists("dev/nvidiactl") && exists("dev/nvidia-uvm"));
 }
 
+TEST(switches_that_have_a_driver)
+{
+    CHECK_STR(content("proc/driver/nvidia-nvswitch/devices/0000:f0:00.0/information"),
+              "BIOS Version: 96.10.57.00.01\n");
+    CHECK(exists("proc/driver/nvidia-nvswitch/devices/0000:f3:00.0/information"));
+    CHECK(!exists("proc/driver/nvidia-nvswitch/devices/0000:f4:00.0"));
+    CHECK_EQ(bh_sim_tree_remove(folder, &err), BH_OK);
+    CHECK(make("b200x8"));
+    CHECK(exists("proc/driver/nvidia-nvswitch/devices"));
+    CHECK(!exists("proc/driver/nvidia-nvswitch/devices/0000:f0:00.0"));
+    CHECK_EQ(bh_sim_tree_remove(folder, &err), BH_OK);
+    CHECK(make("h100x8"));
+}
+
 /* 3 + 135 per GPU + 9 per instance + 1 for each compute instance, as the driver counts. */
 TEST(capabilities_are_numbered_as_the_driver_does)
 {

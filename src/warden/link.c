@@ -12,6 +12,7 @@
 #include "warden/gate_inside.h"
 #include "warden/ledger_walk.h"
 #include "warden/link_groups.h"
+#include "warden/link_probe.h"
 #include "wire/fds.h"
 
 #include <errno.h>
@@ -47,6 +48,7 @@ struct bh_link {
     uint64_t seen;             /* bh_ledger_runs_changed */
     struct bh_ledger_runs has; /* in order */
     struct bh_groups groups;
+    struct bh_link_probe probe;
     struct bh_govern_tampered tampered; /* not yet told, where times is not 0 */
     int64_t tampered_ms;                /* when it was last told */
     bool pids_stale;
@@ -77,7 +79,8 @@ static int64_t now_ms(void)
 /* Governed or not, an order that stands is looked after. */
 static void set_timer(struct bh_link *l)
 {
-    const bool busy = l->groups.n || l->has.n || l->pids_stale || l->tampered.times || !l->joined;
+    const bool busy =
+        l->groups.n || l->has.n || l->pids_stale || l->tampered.times || !l->joined || l->probe.hot;
     const uint32_t every = l->groups.young ? YOUNG_EVERY_MS : busy ? EVERY_MS : 0;
     const struct timespec t = {.tv_sec = every / 1000, .tv_nsec = (long)(every % 1000) * 1000000};
     if (every == l->every_ms)
@@ -307,6 +310,26 @@ static void tell_tampered(struct bh_link *l, bool at_once)
     l->tampered_ms = now;
 }
 
+/* Once, until it is asked for again: one that is read by the clock must not wake us, too. */
+static void listen_to_probe(struct bh_link *l, int how)
+{
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = &l->probe};
+    if (l->probe.fd >= 0)
+        (void)epoll_ctl(l->epoll, how, l->probe.fd, &ev);
+}
+
+/* Read whether there is a governor or not: whoever writes must not wait. Numbers are of all time: one that is lost is no loss. */
+static void tell_own(struct bh_link *l)
+{
+    struct bh_govern_own m;
+    if (!l->probe.hot || !bh_link_probe_read(&l->probe, now_ms(), &m))
+        return;
+    if (l->said)
+        (void)send_now(l, &m, sizeof(m));
+    if (!l->probe.hot)
+        listen_to_probe(l, EPOLL_CTL_MOD);
+}
+
 /* All that it does not know, as far as it has room. */
 static void tell(struct bh_link *l)
 {
@@ -483,6 +506,7 @@ static void on_time(struct bh_link *l)
         ask_launcher(l);
     else
         tell(l);
+    tell_own(l);
     const size_t n = bh_groups_look(&l->groups, l->gate, now_ms(), found);
     for (size_t i = 0; i < n; i++)
         bh_link_tampered(l, found[i].gpu, found[i].slice_us);
@@ -491,14 +515,17 @@ static void on_time(struct bh_link *l)
 
 void bh_link_serve(struct bh_link *l)
 {
-    struct epoll_event ev[3];
+    struct epoll_event ev[4];
     struct bh_err err;
     const int n = epoll_wait(l->epoll, ev, BH_COUNT_OF(ev), 0);
     l->begun = true;
     for (int i = 0; i < n; i++) {
         if (ev[i].data.ptr == &l->timer)
             on_time(l);
-        else if (ev[i].data.ptr == &l->launcher)
+        else if (ev[i].data.ptr == &l->probe) {
+            if (bh_link_probe_wake(&l->probe))
+                set_timer(l);
+        } else if (ev[i].data.ptr == &l->launcher)
             hear_launcher(l);
         else if (l->governor >= 0 && ev[i].events & ~(uint32_t)EPOLLOUT)
             hear_governor(l, &err);
@@ -566,6 +593,7 @@ static int start(struct bh_link *l, const struct bh_link_config *config, struct 
             close(config->governor);
         return bh_fail(err, BH_SYSTEM, "waiting for the governor: %s", strerrordesc_np(errno));
     }
+    listen_to_probe(l, EPOLL_CTL_ADD);
     l->groups.inherited = l->gate->config->adopted;
     bh_link_look(l);
     l->groups.inherited = false;
@@ -591,6 +619,7 @@ int bh_link_new(struct bh_gate *g, const struct bh_link_config *config, struct b
                           .timer = -1,
                           .pids_stale = true,
                           .seen = UINT64_MAX};
+    bh_link_probe_init(&l->probe, config->probe);
     const int rc = start(l, config, err);
     if (rc < 0)
         bh_link_free(l);
@@ -613,5 +642,6 @@ void bh_link_free(struct bh_link *l)
     bh_vec_fini(&l->told);
     bh_vec_fini(&l->pids);
     bh_groups_fini(&l->groups);
+    bh_link_probe_fini(&l->probe);
     free(l);
 }

@@ -185,6 +185,7 @@ static inline int governed_lease(tenant_fn *fn, play_fn *with, struct bh_gate_st
     if (pthread_create(&thread, NULL, play_main, &g) != 0)
         return -1;
     const struct bh_link_config link = {
+        .probe = -1,
         .share = {.weight = 30, .cap_permille = 250, .floor_permille = 50, .name = "it"},
         .governor = to_governor[1],
         .launcher = to_launcher[1]};

@@ -239,7 +239,9 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
     struct bh_lease_given given;
     int fds[BH_FDS_MAX];
     size_t n = 0;
-    *ret = (struct bh_link_config){.share = start->share, .governor = -1, .launcher = BH_LEASE_SOCKET};
+    ret->share = start->share;
+    ret->governor = -1;
+    ret->launcher = BH_LEASE_SOCKET;
     ret->share.name[sizeof(ret->share.name) - 1] = '\0';
     const ssize_t got = poll(&at, 1, GIVEN_MS) == 1
                             ? bh_fds_recv_some(BH_LEASE_SOCKET, &given, sizeof(given), fds, &n, err)
@@ -252,6 +254,15 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
         close(fds[i]);
     return start->adopted ? BH_OK
                           : bh_fail(err, BH_SYSTEM, "the warden: no connection to the governor came along");
+}
+
+/* Where the tenant's processes say what they do; without it they are not heard, and nothing else. */
+static int receive_probe(const struct bh_lease_start *start, struct bh_link_config *ret, struct bh_err *err)
+{
+    char byte;
+    ret->probe = -1;
+    return start->flags & BH_LEASE_HAS_PROBE ? bh_fds_recv(BH_LEASE_SOCKET, &byte, 1, &ret->probe, 1, err)
+                                             : BH_OK;
 }
 
 static int prepare(struct bh_gate_config *config, struct bh_link_config *link, int fds[BH_LEASE_FDS],
@@ -276,7 +287,8 @@ static int prepare(struct bh_gate_config *config, struct bh_link_config *link, i
                                       .adopted = start.adopted != 0,
                                       .driver = bh_driver_here()};
     char version[32];
-    if (start.share.weight) {
+    rc = receive_probe(&start, link, err);
+    if (rc == BH_OK && start.share.weight) {
         rc = receive_governor(&start, link, err);
         config->governed = link;
     }

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 enum {
-    BH_GOVERN_WIRE_VERSION = 4,
+    BH_GOVERN_WIRE_VERSION = 5,
     BH_GOVERN_NAME = 64,
     BH_GOVERN_TEXT = 480,
     BH_GOVERN_NAMES = 64,      /* channels in one message */
@@ -45,6 +45,8 @@ enum bh_govern_op {
     BH_GOVERN_NOISE,  /* bh_govern_noise */
     /* From a warden, when they have changed, and to an operator: bh_govern_pids. */
     BH_GOVERN_PIDS,
+    /* From a warden: bh_govern_own, several times a second while its tenants say something. */
+    BH_GOVERN_OWN,
 };
 
 struct bh_govern_join {
@@ -83,6 +85,13 @@ struct bh_govern_tampered {
     uint32_t op, gpu;          /* gpu UINT32_MAX: it is not known */
     uint32_t found_us, set_us; /* the slice that a group had, and the one it was given; the last time */
     uint32_t times, zero;      /* since it was last told */
+};
+/* What the lease's processes say of their own work (core/govern/own.h), read and added up by its warden. */
+struct bh_govern_own {
+    uint32_t op, has_rate;
+    uint64_t done, lines, garbage; /* since that warden began */
+    uint64_t rate_milli;
+    uint32_t p50_us, p99_us; /* UINT32_MAX: it says no latencies */
 };
 struct bh_govern_slice {
     uint32_t op, gpu;
@@ -126,6 +135,10 @@ struct bh_govern_row {
     uint32_t sm_permille, dram_permille, pcie_permille;
     uint32_t power_permille;   /* what it draws, of the card's limit */
     uint32_t lowered_permille; /* clocks were lowered for power or heat, of that time */
+    /* What its processes say themselves, over the last seconds and on all its GPUs. */
+    uint64_t own_rate_milli;         /* UINT64_MAX: nothing */
+    uint32_t own_p50_us, own_p99_us; /* UINT32_MAX: nothing */
+    uint64_t own_garbage;            /* lines that are none */
 };
 /* Who slowed whom on a card, and what of that cannot be told: a line for people, one message each. */
 struct bh_govern_noise {

@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 enum {
-    BH_LEASE_VERSION = 4,
+    BH_LEASE_VERSION = 5,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
@@ -41,6 +41,7 @@ enum bh_lease_view {
 enum bh_lease_flags {
     BH_LEASE_ENDS_WITH_LAUNCHER = 1, /* the root is ended when the launcher is gone before it */
     BH_LEASE_RDMA = 2,               /* other devices may be told of its memory */
+    BH_LEASE_HAS_PROBE = 4, /* one byte with a descriptor follows: where its processes say what they do */
 };
 
 /* What of a card's time it was promised; as struct bh_govern_join has it. */

@@ -294,5 +294,15 @@ def test_the_rule_and_the_log_agree_on_what_may_be_left_out():
         same('BH-076' in out, name not in optional, name)
 
 
+def test_the_document_says_which_names_nothing_writes():
+    """A name of the list is a promise only where some program writes it; those that none does are named in the document, all of them."""
+    kinds = dict(re.findall(r'BH_AUDIT_EVENT\((\w+), "([a-z.-]+)"\)', (ROOT / 'src/store/audit_events.def').read_text()))
+    sources = [p for p in (ROOT / 'src').rglob('*.[ch]') if not re.search(r'_(test|fuzz|fixture)\.', p.name)]
+    used = set(re.findall(r'\bBH_AUDIT_(\w+)\b', '\n'.join(p.read_text() for p in sources)))
+    text = (ROOT / 'docs/audit.md').read_text().partition('## Names that nothing writes')[2].partition('\n## ')[0]
+    said = set(re.findall(r'`([a-z-]+\.[a-z-]+)`', text)) - {'policy.change', 'quota.set', 'job.submit', 'alloc.grant'}  # these are written
+    same(sorted(said), sorted(name for kind, name in kinds.items() if kind not in used))
+
+
 if __name__ == '__main__':
     tap.main(globals())

@@ -41,6 +41,31 @@ def test_a_kept_promise_is_exit_0():
     has(r.err, 'next: bulkhead ')
 
 
+# One outsider, alone on his pool.
+ALONE = '''\
+bulkhead: 1
+tenants:
+  - {name: acme, trust: external, quota: {gpus: 2}, costCenter: cc-1, storage: {quota: 1TiB},
+     network: {policy: default-deny, rdma: none}}
+pools:
+  - {name: dev, match: {model: A100-80GB}, mechanism: MECHANISM, tier: container, caps: {memory: 18GiB, compute: 25%}, tenants: [acme]}
+'''
+
+
+def test_what_lint_lets_pass_and_the_planner_does_not():
+    """BH-003 is about time slices alone, and its text says who refuses the rest."""
+    for mechanism, found in (('timeslice, replicas: 4', True), ('mps', False), ('fractional, backing: gate', False)):
+        path = write('p.yaml', ALONE.replace('MECHANISM', mechanism))
+        same('BH-003' in run('lint', path).out, found, mechanism)
+        out = ' '.join(plan(path).out.split())
+        has(out, 'choose mig x')
+        has(out, 'BH-003 For external tenants MIG is the minimum: fractional on gate in container')
+        has(out, 'mps in container')
+    said = ' '.join(run('explain', 'BH-003').out.split())
+    has(said, 'The rule speaks of time-slicing alone')
+    has(said, '`bulkhead plan` refuses those as well')
+
+
 def test_cheaper_choices_name_the_rule_that_refused_them():
     r = plan(write('p.yaml', BAD), '--fleet', write('f.yaml', FLEET))
     same(r.rc, 0, repr(r))

@@ -160,6 +160,27 @@ def test_who_slows_whom_is_said_while_they_compete():
             finish(p)
 
 
+def test_by_slices_alone_nobody_is_paused():
+    with shared() as env:
+        env = {**env, 'BULKHEAD_GOVERN': 'slices'}
+        a, b = spin(env, 6, '--share', '300', '--name', 'a'), spin(env, 6, '--share', '100', '--name', 'b')
+        until(lambda: row(env, 'a').get('mode') == 'slices')
+        gate.refused(1, ('BULKHEAD_GOVERN=slices', 'no cap'), '--cap', '20%', '--', 'touch', 'ran', **env)
+        gate.refused(1, 'BULKHEAD_GOVERN=slices', '--latency', '--', 'touch', 'ran', **env)
+        until(lambda: row(env, 'a').get('busyNanos', 0) > 2e9)
+        same([(r['mode'], r['pauses']) for r in rows(env).values()], [('slices', 0)] * 2, rows(env))
+        (ra, _), (rb, _) = rate(a), rate(b)
+        assert 0.55 < ra / (ra + rb) < 0.9, (ra, rb)
+        assert not os.path.exists('ran')
+
+
+def test_a_wish_that_there_is_not_is_said():
+    with shared() as env:
+        r = bulkhead('run', '--share', '1', '--', 'touch', 'ran', **{**env, 'BULKHEAD_GOVERN': 'turns'})
+        assert r.rc != 0 and not os.path.exists('ran'), repr(r)
+        has(r.err, "BULKHEAD_GOVERN is 'slices' or not set, not 'turns'")
+
+
 def test_nobody_shares():
     with shared() as env:
         r = bulkhead('shares', **env)

@@ -7,11 +7,13 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from keeping import (BIN, GIB, QUIET, Skip, TENANT, alive, environment, has, in_cgroup, kill, name_of, place, same, tap,  # noqa: E402
+from keeping import (BIN, GIB, KEEPER, QUIET, Skip, TENANT, alive, environment, has, in_cgroup, kill, name_of, place, same, tap,  # noqa: E402
                      until)
 
 # The machine's programs, and wherever this was built and runs.
@@ -108,6 +110,70 @@ def test_one_that_is_over_before_anybody_looks():
         # One that fails before there is a container has sent nothing.
         x = lease(p, '/nowhere', runtime=str(late))
         same(x.run()['how'], 'notBegun')
+
+
+# A runtime whose caller stands still from before it sends the listener until somebody lets it go on.
+HELD_UP = """#!/bin/sh
+case "$*" in *" run "*) ;; *) exec runc "$@";; esac
+echo $PPID > HERE/keeper
+kill -STOP $PPID
+exec runc "$@"
+"""
+
+
+def held_up(p, *args):
+    """A lease whose container runs while its keeper does not; and its keeper."""
+    slow = pathlib.Path('slow').resolve()
+    here = os.getcwd()
+    slow.write_text(HELD_UP.replace('HERE', here))
+    slow.chmod(0o755)
+    x = lease(p, 'sh', '-c', f'touch {here}/ran; {" ".join(args)}', runtime=str(slow))
+    starts = subprocess.Popen(x.command('start', KEEPER), env=environment(**p.env), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    until(lambda: os.path.exists('ran'))
+    return x, starts, int(pathlib.Path('keeper').read_text())
+
+
+def test_one_that_came_while_nobody_looked_until_its_time_was_over():
+    """The keeper had no processor: the listener waits to be read, and so does the end of the time in which it had to come."""
+    with place() as p:
+        can_run(p)
+        p.env['BULKHEAD_CONTAINER_TIMEOUT'] = '1'
+        x, starts, keeper = held_up(p, f'while ! test -e {os.getcwd()}/go; do sleep 0.1; done; exit 7')
+        time.sleep(1.2)  # what is tried is that this passes
+        kill(keeper, signal.SIGCONT)
+        same(starts.wait(60), 0)
+        x.runs()
+        pathlib.Path('go').touch()
+        e = x.end()
+        same((e['how'], e.get('status'), e.get('counted')), ('exited', 7, True), str(e) + x.text('keeper.log') + x.text('err'))
+
+
+def test_one_that_came_and_is_to_stop():
+    """The order to stop it is read before its listener is. It ran, and is ended; nobody may say that it never began."""
+    with place() as p:
+        can_run(p)
+        x, starts, keeper = held_up(p, 'exec sleep 600')
+        stops = subprocess.Popen(x.command('stop', 0), env=environment(**p.env), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        until(lambda: 'S' in pathlib.Path(f'/proc/{stops.pid}/stat').read_text().rpartition(')')[2].split()[0])
+        kill(keeper, signal.SIGCONT)
+        e = x.end()
+        same((starts.wait(60), stops.wait(60)), (0, 0))
+        assert e['how'] in ('exited', 'killed') and e['stopped'], str(e) + x.text('keeper.log') + x.text('err')
+
+
+def test_one_that_is_given_up_is_gone():
+    """A runtime that is too slow: nothing of it runs afterwards."""
+    with place() as p:
+        can_run(p)
+        p.env['BULKHEAD_CONTAINER_TIMEOUT'] = '1'
+        stuck = pathlib.Path('stuck').resolve()
+        stuck.write_text(f'#!/bin/sh\ncase "$*" in *" run "*) echo $$ > {os.getcwd()}/runs; exec sleep 600;; esac\n'
+                         f'kill $(cat {os.getcwd()}/runs)\nexec runc "$@"\n')
+        stuck.chmod(0o755)
+        x = lease(p, 'true', runtime=str(stuck))
+        e = x.run()
+        same(e['how'], 'notBegun', str(e))
+        has(e['why'], 'no listener came')
 
 
 def test_a_share_is_held():

@@ -86,6 +86,17 @@ def test_a_share_is_held():
         same((e['how'], e.get('status', 0), e['counted']), ('exited', 0, True), lease.text('err') + lease.text('keeper.log'))
 
 
+def test_a_lease_with_a_share_may_say_what_it_does():
+    with place() as p:
+        lease = p.lease('sh', '-c', 'test "$(id -u)" != 0 && test -p "$BULKHEAD_PROBE" && ! cat "$BULKHEAD_PROBE" && for i in 1 2 3; do echo done 5 >>"$BULKHEAD_PROBE" || exit 9; done',
+                        share={'weight': 100, 'name': 'acme'})
+        e = lease.run()
+        same((e['how'], e.get('status', 0)), ('exited', 0), lease.text('err') + lease.text('keeper.log'))
+        lease = p.lease('sh', '-c', 'test -z "$BULKHEAD_PROBE"')
+        e = lease.run()
+        same((e['how'], e.get('status', 0)), ('exited', 0), lease.text('err'))
+
+
 def test_without_a_gate():
     with place() as p:
         lease = p.lease('sh', '-c', 'grep -E "^(Seccomp|NoNewPrivs)" /proc/self/status; sleep 60 & exit 3', gate=None, capBytes=None)

@@ -4,6 +4,7 @@
 Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAULTS
 """
 import contextlib
+import errno
 import os
 import pathlib
 import resource
@@ -223,6 +224,46 @@ def test_a_decision_that_cannot_be_written():
         write_books(n, 'DROP TRIGGER poison')
         n.again()
         n.active(high)
+        n.sound()
+
+
+def test_a_store_that_cannot_be_asked_is_no_wrong_token():
+    """Who shows a good token meanwhile is asked to come again: not turned away, not counted, not written down as a stranger."""
+    with node() as n:
+        token = n.post('/v1/tokens', {'subject': 'user:nobody', 'role': 'tenant-user', 'tenant': 'lab'}).json['token']
+
+        def by_token():
+            return n.get('/v1/jobs', headers={'Authorization': f'Bearer {token}'})
+        write_books(n, 'ALTER TABLE tokens RENAME TO hidden')
+        answers = [by_token() for _ in range(30)]
+        same({r.status for r in answers}, {503}, answers[0])
+        same(answers[0].headers['Retry-After'], '1')
+        write_books(n, 'ALTER TABLE hidden RENAME TO tokens')
+        same(by_token().status, 200)
+        same(n.audit(event='auth.failure') + n.audit(event='auth.lockout'), [])
+
+
+def test_who_came_in_while_nothing_could_be_written():
+    """They may look; what they are seen to have done is in the log as soon as it takes anything, once. Nothing is done for them before."""
+    with node(of=lab.FrailNode(FAULTS)) as n:
+        token = n.post('/v1/tokens', {'subject': 'user:nobody', 'role': 'tenant-user', 'tenant': 'lab'}).json['token']
+        wrong = 'bh_' + '0' * 64
+        n.set_faults(permille=1000, error=errno.ENOSPC)
+        same(n.get('/v1/jobs', uid=NOBODY).status, 200)
+        same(n.get('/v1/jobs', headers={'Authorization': f'Bearer {token}'}).status, 200)
+        same(n.get('/v1/jobs', headers={'Authorization': f'Bearer {wrong}'}).status, 401)
+        refused = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1 << 20}, uid=NOBODY)
+        same(refused.status, 422, refused)
+        r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY)
+        assert r.status >= 500, r
+        n.set_faults()
+
+        def came_in():
+            return n.audit(event='auth.success', who='user:nobody')
+        until(lambda: len(came_in()) == 2, 60, n.log)
+        until(lambda: n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY).ok, 60, n.log)
+        same([r['object_id'] for r in came_in()], [None, 'T1'], 'each once')
+        same((len(n.audit(event='auth.failure')), len(n.audit(event='alloc.deny'))), (1, 1))
         n.sound()
 
 

@@ -3,17 +3,22 @@
 
 Usage: health.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT NODE-FAULTS TENANT [TEST...]
 """
+import contextlib
+import errno
+import http.client
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import lab
 from lab import LARGE, NOBODY, has, node, policy, same, until
 
-TENANT = os.path.abspath(sys.argv[7])
+FAULTS, TENANT = (os.path.abspath(a) for a in sys.argv[6:8])
 
 
 def gpu(n, index, **kw):
@@ -28,7 +33,7 @@ def gpu_of(n, lease):
 
 def command(n, *words, status=0, **more):
     done = subprocess.run([lab.BIN, *words], capture_output=True, text=True, check=False, timeout=60, env={**n.env, **more})
-    same(done.returncode, status, f'{words}: {done.stdout}{done.stderr}')
+    same(done.returncode, done.returncode if status is None else status, f'{words}: {done.stdout}{done.stderr}')
     return done.stdout + done.stderr
 
 
@@ -205,6 +210,32 @@ def test_a_card_that_is_worn_or_not_as_it_was_takes_nobody_new():
         has(checks[0]['sentence'], ' days')
 
 
+def test_firmware_of_switches():
+    """It is shown, planned for, and its change is in the log, once, also where no daemon looked meanwhile."""
+    with node(LARGE) as n:
+        folder = pathlib.Path(n.env['BULKHEAD_SYSROOT'], 'proc/driver/nvidia-nvswitch/devices')
+        was = '96.10.57.00.01'
+        switches = n.get('/v1/gpus').json['switches']
+        same(switches, [{'pci': f'0000:f{i}:00.0', 'firmware': was} for i in range(4)])
+        same(n.get('/v1/gpus', uid=NOBODY).json['switches'], [], 'a tenant is not told')
+        same(json.loads(command(n, 'gpus', '-o', 'json'))['switches'], switches)
+        plan = json.loads(command(n, 'upgrade', 'plan', '--firmware', 'nvswitch=96.10.6d.00.01', '-o', 'json'))
+        same((plan['from'], plan['to']), (was, '96.10.6d.00.01'))
+        (folder / '0000:f1:00.0/information').write_text('BIOS Version: 96.10.6d.00.01\n')
+        (folder / '0000:f2:00.0/information').write_text('BIOS Version: N/A\n')
+        until(lambda: n.audit(event='firmware.change'), 90, n.log)
+        n.kill()
+        (folder / '0000:f2:00.0/information').write_text('BIOS Version: 96.10.6d.00.01\n')
+        n.start()
+        rows = [(r['object_type'], r['object_id'], r['before'], r['after']) for r in n.audit(event='firmware.change')]
+        same(rows, [('nvswitch', f'0000:f{i}:00.0', was, '96.10.6d.00.01') for i in (1, 2)])
+        same([s['firmware'] for s in n.get('/v1/gpus').json['switches']], [was, '96.10.6d.00.01', '96.10.6d.00.01', was])
+        same(json.loads(command(n, 'upgrade', 'plan', '--firmware', 'nvswitch', '-o', 'json'))['from'], None)
+        checks = json.loads(command(n, 'doctor', '-o', 'json', status=None))
+        has(json.dumps(checks), 'NVSwitch 0000:f1:00.0: its firmware is not that of the others')
+        n.sound()
+
+
 def on_card(n, index):
     """Bytes of its memory that are in use, as the driver says."""
     return json.loads(command(n, 'gpus', '-o', 'json'))['gpus'][index]['usedBytes']
@@ -263,9 +294,91 @@ def test_suspended_by_order():
         refused = n.post(at)
         assert not refused.ok, refused
         has(refused.words, 'nothing on a GPU')
+        has(n.audit(event='job.suspend', outcome='failure')[-1]['reason'], 'nothing on a GPU')
         whole = n.submit('train', 'sleep', '600')
         refused = n.post(f'/v1/leases/{n.active(whole)}/suspend')
         has(refused.words, 'has its GPU to itself')
+
+
+def is_held(n, lease):
+    """As the governor says, not the books."""
+    rows = json.loads(command(n, 'shares', '-o', 'json'))['shares']
+    return [r['state'] for r in rows if r['name'] == lease][0] == 'paused'
+
+
+def on_a_card(n):
+    job = n.submit('lab', TENANT, 'hold', '1GiB', '600', milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+    lease = n.active(job)
+    until(lambda: on_card(n, gpu_of(n, lease)) > 1 << 30, 60, n.log)
+    return lease
+
+
+def recorded(n):
+    return [(r['event'], r['outcome']) for r in n.audit() if r['event'] in ('job.pause', 'job.resume')]
+
+
+def test_paused_when_it_is_written():
+    """Nobody is held without a record of who wanted it, whatever the disk does; what is ordered is done, and is in the books."""
+    with node(of=lab.FrailNode(FAULTS)) as n:
+        lease = on_a_card(n)
+        n.set_faults(permille=1000, error=errno.ENOSPC)
+        r = n.post(f'/v1/leases/{lease}/pause')
+        n.set_faults()
+        assert r.status >= 500, r
+        same((is_held(n, lease), n.lease(lease)['lease']['paused'], recorded(n)), (False, False, []))
+        until(lambda: n.post(f'/v1/leases/{lease}/pause').ok, 60, n.log)
+        same((is_held(n, lease), n.lease(lease)['lease']['paused'], recorded(n)), (True, True, [('job.pause', 'success')]))
+        assert n.post(f'/v1/leases/{lease}/resume').ok
+        same((is_held(n, lease), n.lease(lease)['lease']['paused']), (False, False))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        # One that has its card to itself: refused, and nothing was ordered.
+        whole = n.active(n.submit('train', 'sleep', '600'))
+        same(n.post(f'/v1/leases/{whole}/pause').status, 422)
+        same(len(recorded(n)), 2)
+        n.sound()
+
+
+def test_an_order_outlives_the_daemon():
+    """It is written, and the governor has not heard of it: the next daemon carries it out."""
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        try:
+            def ask():
+                with contextlib.suppress(OSError, http.client.HTTPException):  # it will not be answered
+                    n.post(f'/v1/leases/{lease}/pause')
+            asks = threading.Thread(target=ask)
+            asks.start()
+            until(lambda: n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), 60, n.log)
+            for worker in n.processes('bulkheadd'):
+                if worker != n.process.pid:
+                    os.kill(worker, signal.SIGKILL)
+            n.kill()
+            asks.join()
+        finally:
+            os.kill(governor, signal.SIGCONT)
+        n.start()
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        same((is_held(n, lease), recorded(n)), (True, [('job.pause', 'success')]))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        n.sound()
+
+
+def test_an_order_that_fails_is_written():
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        try:
+            r = n.post(f'/v1/leases/{lease}/pause')
+        finally:
+            os.kill(governor, signal.SIGCONT)
+        same(r.status, 503, r)
+        has(r.words, 'the order stands')
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        same((is_held(n, lease), recorded(n)), (True, [('job.pause', 'success'), ('job.pause', 'failure')]))
+        n.sound()
 
 
 def test_an_upgrade_is_planned():

@@ -205,6 +205,13 @@ def test_policy_changes():
         assert n.post('/v1/policy/apply', {'text': without, 'version': 2}).ok
         n.wait(jobs[2])
         same([n.state_of(j) for j in jobs[:2]], ['running'] * 2)
+        # Who was promised what, and by whom that was changed.
+        same(sorted(r['object_id'] for r in n.audit(event='tenant.create')), ['chat', 'lab', 'nightly', 'train'])
+        same([(r['who'], r['tenant'], r['before'], r['after']) for r in n.audit(event='quota.set')],
+             [('user:root', 'train', 'fairshare, 2 GPUs, at most 4, weight 200, borrows', 'fairshare, 1 GPUs, at most 4, weight 200, borrows'),
+              ('user:root', 'train', 'fairshare, 1 GPUs, at most 4, weight 200, borrows', 'fairshare, 2 GPUs, at most 4, weight 200, borrows')])
+        same([r['object_id'] for r in n.audit(event='tenant.delete')], ['nightly'])
+        same([(r['object_id'], r['after']) for r in n.audit(event='rbac.grant')], [('user:root', 'operator'), ('user:nobody', 'tenant-user')])
         r = n.post('/v1/jobs', {'tenant': 'nightly', 'argv': ['true']})
         assert not r.ok, repr(r)
         # What cannot be is not applied.
@@ -222,6 +229,17 @@ def test_policy_changes():
             assert 400 <= wrong.status < 500, repr(wrong)
             has(wrong.words, 'BH-0')
         same(n.get('/v1/policy').json['version'], 3)
+        refused = n.audit(event='policy.lint-fail')
+        same((len(refused), {r['outcome'] for r in refused}), (4, {'denied'}))
+        has(refused[-1]['reason'], 'BH-051')
+        # The next daemon is given a file that differs in one thing, and that is what it writes down.
+        n.kill()
+        write(n.policy, without.replace('"user:nobody", role: tenant-user', '"user:nobody", role: tenant-admin'))
+        n.start()
+        same([(r['who'], r['object_id'], r['after']) for r in n.audit(event='rbac.grant')[2:]],
+             [('service:bulkheadd', 'user:nobody', 'tenant-admin')])
+        same([(r['object_id'], r['before']) for r in n.audit(event='rbac.revoke')], [('user:nobody', 'tenant-user')])
+        same((len(n.audit(event='tenant.create')), n.audit(event='policy.change')[-1]['before']), (4, '3'))
         for j in jobs[:2]:
             n.post(f'/v1/jobs/{j}/cancel')
         finished(n)

@@ -25,7 +25,7 @@ struct world {
     int64_t mark_ns, mark_idle_ns, mark_switch_ns;
     uint32_t mode_changes, slice_changes;
     uint64_t next_id;
-    bool blind;
+    bool blind, seldom; /* seldom: it is never looked oftener, as where nobody is paused */
 };
 
 /* Sensors that are off by up to so much, and late by so many steps; the controller knows how late. */
@@ -69,7 +69,7 @@ static inline void world_step(struct world *w)
 {
     const struct bh_govern_out was = w->out;
     /* as the governor steps (governor/steer.c) */
-    w->in.elapsed_us = was.settled && was.n ? EVEN_STEP_US : STEP_US;
+    w->in.elapsed_us = w->seldom || (was.settled && was.n) ? EVEN_STEP_US : STEP_US;
     card_run(&w->card, w->in.elapsed_us * INT64_C(1000));
     w->in.n = w->n;
     for (uint32_t i = 0; i < w->n; i++) {

@@ -418,7 +418,9 @@ static void judge(const struct scene *sc, uint32_t victim, struct bh_culprit_fin
         f->verdict = BH_CULPRIT_NO_RATE;
         return;
     }
-    if (f->rate_permille >= SLOWED)
+    const uint32_t worth =
+        sc->in->tenants[victim].worth_permille; /* all the rest may be of when it was alone */
+    if (f->rate_permille >= SLOWED && (!worth || worth >= SLOWED))
         return;
     if (n_parts < BH_CULPRIT_FEW) {
         f->verdict = BH_CULPRIT_NO_TIME;
@@ -431,6 +433,7 @@ static void judge(const struct scene *sc, uint32_t victim, struct bh_culprit_fin
     const bool has_other = fullest(sc, victim, latency ? &rate : &got, &other, &r);
     /* one that had no time at all shows no efficiency: it is time that it lacks */
     const bool beyond = latency ? has_other && other.told && other.explains > time.explains + CLEARER
+                        : worth ? worth < SLOWED
                                 : n_got > 0 && gets < SLOWED;
     if (!beyond && has_time)
         accuse(sc, BH_CULPRIT_TIME, &time, f);
@@ -466,14 +469,16 @@ static void percent(uint32_t permille, struct bh_buf *out)
 static void rate_words(const struct bh_culprit_in *in, const struct bh_culprit_finding *f, struct bh_buf *out)
 {
     const struct bh_culprit_tenant *t = &in->tenants[f->victim];
-    bh_buf_str(out, "; ");
+    const bool by_worth =
+        t->worth_permille && !(f->verdict == BH_CULPRIT_NAMED && f->resource == BH_CULPRIT_TIME);
+    bh_buf_str(out, by_worth ? "; a turn of " : "; ");
     if (t->name && *t->name)
         bh_buf_str(out, t->name);
     else
         bh_buf_printf(out, "lease %" PRIu64, t->id);
-    bh_buf_str(out, " at ");
-    percent(f->rate_permille, out);
-    bh_buf_str(out, " of its own rate\n");
+    bh_buf_str(out, by_worth ? " does " : " at ");
+    percent(by_worth ? t->worth_permille : f->rate_permille, out);
+    bh_buf_str(out, by_worth ? " of the work that it does alone, by its own word\n" : " of its own rate\n");
 }
 
 static void named_words(const struct bh_culprit_in *in, const struct bh_culprit_finding *f,
@@ -537,7 +542,10 @@ static void untold_words(const struct bh_culprit_in *in, const struct bh_culprit
         bh_buf_str(
             out,
             ": whether a turn of it does less work than it would alone (memory bandwidth, caches, PCIe, power) "
-            "cannot be told: it offers no rate of its own\n");
+            "cannot be told: it ");
+        bh_buf_str(out, in->tenants[f->victim].tells
+                            ? "tells its own rate, but was not alone on the card for long enough\n"
+                            : "offers no rate of its own\n");
         return;
     case BH_CULPRIT_NO_TIME:
         bh_buf_printf(out, " is slowed; by whom cannot be told, because %s is missing",

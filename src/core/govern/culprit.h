@@ -12,6 +12,9 @@
  * A rate may come from a tenant's own latency (solo latency over latency). Waiting for a turn and working slower look
  * the same there, so that time is the answer unless another resource explains clearly more.
  *
+ * What a tenant says itself of its work is told as such. It is compared with what the same tenant said when it was alone, so
+ * that one that lies can make itself a victim, and nobody a culprit who has nothing high.
+ *
  * What each uses while it holds the card is told without any rate (bh_culprit_levels).
  */
 #ifndef BH_CORE_GOVERN_CULPRIT_H
@@ -44,6 +47,10 @@ struct bh_culprit_tenant {
     const char *name;       /* "": none */
     uint32_t solo_permille; /* of the time it uses the card alone; 0: not known, it is taken to fill it */
     bool latency;           /* its rate is made from its latency */
+    bool tells;             /* it says itself what it does (own.h) */
+    uint32_t
+        worth_permille; /* by its own word: what a second on the card does beside others, of what it does alone (worth.h);
+                                0: not known */
 };
 struct bh_culprit_use {
     uint32_t gpu_permille;   /* of the interval on the card, or BH_CULPRIT_UNKNOWN */
@@ -89,7 +96,7 @@ uint32_t bh_culprit_power(uint64_t clock_reasons);
 enum bh_culprit_verdict {
     BH_CULPRIT_NAMED,
     BH_CULPRIT_NOT_SLOWED,
-    BH_CULPRIT_NO_RATE,   /* the tenant offers none, or too few: what its time is worth is not known */
+    BH_CULPRIT_NO_RATE, /* the tenant offers none, or too few, or was never alone: what its time is worth is not known */
     BH_CULPRIT_NO_TIME,   /* nobody knows when it was on the card */
     BH_CULPRIT_MISSING,   /* beyond its turns, and counters are missing */
     BH_CULPRIT_NONE_FULL, /* beyond its turns, and no counter is high */

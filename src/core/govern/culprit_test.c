@@ -409,6 +409,41 @@ TEST(hostile_numbers)
     CHECK_EQ(bh_culprit_watts(350000, 700000), 500);
 }
 
+/* Most samples are of when B was alone: what it says of beside is what counts. */
+TEST(a_worth_of_its_own_is_believed_of_itself)
+{
+    begin(2);
+    for (uint32_t s = 0; s < N; s++) {
+        const bool on = s >= N - 10;
+        use(s, A, on ? 400 + s % 3 * 100 : 0, BH_CULPRIT_UNKNOWN);
+        use(s, B, on ? 600 - s % 3 * 100 : 1000, on ? 300 : 1000);
+        level(s, BH_CULPRIT_DRAM, 900, 30, 0);
+        samples[s].level[BH_CULPRIT_PCIE] = samples[s].level[BH_CULPRIT_POWER] = 0;
+    }
+    in.tenants[B].tells = true;
+    CHECK(!strstr(words(), " slowed lease 9 (serve): memory"));
+    in.tenants[B].worth_permille = 600;
+    CHECK(strstr(words(), "lease 7 (train) slowed lease 9 (serve): memory bandwidth "));
+    CHECK(strstr(words(), "; a turn of serve does 60 % of the work that it does alone, by its own word\n"));
+    in.tenants[B].worth_permille = 970;
+    CHECK(!strstr(words(), " slowed lease 9 (serve): memory"));
+}
+
+TEST(one_that_tells_and_was_never_alone_is_said)
+{
+    begin(2);
+    for (uint32_t s = 0; s < N; s++) {
+        use(s, A, 500, BH_CULPRIT_UNKNOWN);
+        use(s, B, 500, BH_CULPRIT_UNKNOWN);
+    }
+    in.tenants[B].tells = true;
+    CHECK(strstr(
+        words(),
+        "lease 9 (serve): whether a turn of it does less work than it would alone (memory bandwidth, caches, "
+        "PCIe, power) cannot be told: it tells its own rate, but was not alone on the card for long enough\n"));
+    CHECK(strstr(words(), "cannot be told: it offers no rate of its own\n")); /* the other */
+}
+
 TEST(raw_numbers_become_levels)
 {
     CHECK_EQ(bh_culprit_pcie(10, 500, 1000), 500);

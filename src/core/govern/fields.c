@@ -32,6 +32,7 @@ static const struct bh_field config[] = {
     FIELD(bh_govern_config, stale_us, 1000, 10 * SECOND_US, 500000),
     FIELD(bh_govern_config, lag_us, 0, 200000, 2000),
     FIELD(bh_govern_config, default_level, 0, 2, 1),
+    FIELD(bh_govern_config, slices_only, 0, 1, 0),
 };
 static const struct bh_field input[] = {
     FIELD(bh_govern_in, elapsed_us, 1, BH_GOVERN_ELAPSED_MAX_US, 0),

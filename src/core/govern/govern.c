@@ -125,8 +125,8 @@ static struct need choose(const struct bh_govern *g)
         heavy += bh_is_heavy(m);
         capped |= bh_is_heavy(m) && m->cap_ppm && m->target_ppm >= m->cap_ppm;
     }
-    w.turns = capped || (heavy >= 2 && (latency || unfilled));
-    if (latency)
+    w.turns = !g->config.slices_only && (capped || (heavy >= 2 && (latency || unfilled)));
+    if (latency && !g->config.slices_only)
         w.mode = BH_GOVERN_BESIDE_LATENCY;
     else if (w.turns)
         w.mode = BH_GOVERN_TURNS;

@@ -70,6 +70,9 @@ struct bh_govern_config {
     uint32_t stale_us;         /* without a sample for this long the sensors are blind */
     uint32_t lag_us;           /* samples may be this old; the effect of a pause too */
     uint32_t default_level;    /* interleave level where nothing asks for another: 0 low, 1 medium, 2 high */
+    /* 1: shares by the length of slices and nothing else. Nobody is ever paused and least is asked of the driver; who does not fill
+     * its slices has what it has, and neither caps nor the class latency are held: do not give any. */
+    uint32_t slices_only;
 };
 void bh_govern_config_default(struct bh_govern_config *ret);
 

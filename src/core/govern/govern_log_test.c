@@ -13,7 +13,7 @@ TEST(settings_read_back)
     bh_govern_config_default(&a);
     a.lag_us = 12345;
     CHECK_EQ(bh_govern_log_config(&a, line, sizeof(line), &err), 0);
-    CHECK(strncmp(line, "govern 2 200 22 250000 2000 ", 28) == 0);
+    CHECK(strncmp(line, "govern 3 200 22 250000 2000 ", 28) == 0);
     memset(&b, 0xff, sizeof(b));
     CHECK_EQ(bh_govern_log_read_config(line, &b, &err), 0);
     CHECK_EQ(memcmp(&a, &b, sizeof(a)), 0);

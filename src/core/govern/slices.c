@@ -4,7 +4,8 @@
  *
  * A tenant that fills its slices gets what they say, within a point or two: the trim takes care of that.
  * One that gives up its slices early gets less whatever they say: that shows as an error which trimming
- * does not remove, and then slices are the wrong tool for it (it is marked, and turns are taken).
+ * does not remove, and then slices are the wrong tool for it (it is marked, and turns are taken; where slices are all there
+ * is, the error is left as it is).
  *
  * How sure an error is depends on how long was looked: a look that ends in the middle of a round is off by
  * part of a round. So sums run on until the error stands out of that, instead of acting on what is only the
@@ -12,19 +13,21 @@
  */
 #include "core/govern/govern_inside.h"
 
-#define LOOK_NS       (125 * BH_MS)
-#define LOOK_MAX      (4000 * BH_MS)
-#define TRY_MAX       (160000 * BH_MS)
-#define BURN_NS       (400 * BH_MS)
-#define REST_NS       (20 * BH_MS)
-#define DEAD_PPM      5000
-#define LARGE_PPM     50000 /* more than any inexact timer: it does not fill its slices */
-#define WRONG_PPM     15000 /* worth another way of sharing when trimming does not help */
-#define BURNT_PPM     40000 /* lost beyond what slices of this length cost: they are given up too early */
-#define MISSED_PPM    20000 /* of a light tenant's need */
-#define ROUND_THIN    INT64_C(100000000)
-#define TRIM_TRIES    3
-#define TRIM_FARTHEST 4
+#define LOOK_NS        (125 * BH_MS)
+#define LOOK_MAX       (4000 * BH_MS)
+#define TRY_MAX        (160000 * BH_MS)
+#define BURN_NS        (400 * BH_MS)
+#define REST_NS        (20 * BH_MS)
+#define DEAD_PPM       5000
+#define DEAD_ALONE_PPM 15000 /* where slices are all there is: rest is worth more than the last point */
+#define LARGE_PPM      50000 /* more than any inexact timer: it does not fill its slices */
+#define WRONG_PPM      15000 /* worth another way of sharing when trimming does not help */
+#define BURNT_PPM      40000 /* lost beyond what slices of this length cost: they are given up too early */
+#define MISSED_PPM     20000 /* of a light tenant's need */
+#define ROUND_THIN     INT64_C(100000000)
+#define FEW            3
+#define TRIM_TRIES     3
+#define TRIM_FARTHEST  4
 
 struct crowd {
     uint32_t n;
@@ -89,6 +92,12 @@ static bool still(int64_t before, int64_t now)
     return before > 0 ? now > before * 2 / 3 : now < before * 2 / 3;
 }
 
+/* With nothing else to try, an error that stays is one that is left alone: else every look would be a correction. */
+static bool has_other_ways(const struct bh_govern *g)
+{
+    return !g->config.slices_only;
+}
+
 static void mark_unfilled(struct bh_member *m)
 {
     m->unfilled_ns = m->unfilled_try;
@@ -107,15 +116,18 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
     const int64_t edge = share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * edge_us / (g->sum_span_ns / BH_US);
 
     if (m->light) {
-        if (error >= -(MISSED_PPM + edge))
+        if (error >= -(MISSED_PPM + edge) || !has_other_ways(g))
             return false;
         mark_unfilled(m);
         return true;
     }
-    /* the edge is a worst case; a trim on half of it errs seldom and little */
-    if (error <= DEAD_PPM + edge / 2 && error >= -(DEAD_PPM + edge / 2))
+    /* The edge is a worst case; of a few, a trim on half of it errs seldom and little. Of many there is always one at the edge. */
+    const int64_t sure = (has_other_ways(g) ? DEAD_PPM : DEAD_ALONE_PPM) +
+                         (c->n > FEW || !has_other_ways(g) ? edge : edge / 2);
+    if (error <= sure && error >= -sure)
         return false;
-    if (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES)) {
+    if (has_other_ways(g) &&
+        (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES))) {
         mark_unfilled(m);
         return true;
     }
@@ -124,7 +136,10 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
     /* an error that shrinks or changes its sign is being dealt with */
     m->trims = still(m->last_error, error) ? m->trims + 1 : 1;
     m->last_error = error;
-    m->trim = (int32_t)trimmed(m->trim, share, error);
+    const int32_t trim = (int32_t)trimmed(m->trim, share, error);
+    if (trim == m->trim && !has_other_ways(g)) /* it is as far as it goes */
+        return false;
+    m->trim = trim;
     m->corrections++;
     return true;
 }
@@ -148,7 +163,7 @@ static void look(struct bh_govern *g, const struct crowd *c)
         total += bh_is_heavy(&g->at[i]) ? g->at[i].sum_ns : 0;
     if (total == 0 || c->target_ppm == 0)
         return;
-    if (burns(g, c)) {
+    if (has_other_ways(g) && burns(g, c)) {
         for (uint32_t i = 0; i < g->n; i++) {
             if (bh_is_heavy(&g->at[i]))
                 mark_unfilled(&g->at[i]);
@@ -163,7 +178,7 @@ static void look(struct bh_govern *g, const struct crowd *c)
         clear(g);
     } else if (g->sum_span_ns >= LOOK_MAX) {
         clear(g);
-        for (uint32_t i = 0; i < g->n; i++)
+        for (uint32_t i = 0; i < g->n && has_other_ways(g); i++)
             g->at[i].trims = 0;
     }
 }

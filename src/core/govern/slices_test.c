@@ -81,6 +81,90 @@ TEST(who_stops_synchronizing_gets_slices_again)
     CHECK(slices);
 }
 
+static struct world *by_slices_alone(enum card_kind a, enum card_kind b, uint32_t n)
+{
+    struct world *w = world_new(0, 0);
+    struct bh_govern_config config;
+    bh_govern_config_default(&config);
+    config.slices_only = 1;
+    bh_govern_free(w->g);
+    if (bh_govern_new(&config, &w->g, NULL) < 0)
+        abort();
+    w->card.by_turns = w->seldom = true;
+    for (uint32_t i = 0; i < n; i++)
+        (void)world_add(w, i % 2 ? b : a, 10 + i, 0);
+    return w;
+}
+
+static uint32_t corrections(const struct world *w)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < w->out.n; i++)
+        n += w->out.at[i].corrections;
+    return n;
+}
+
+/* Whatever they do: nobody is paused, and slices are not changed all the time. */
+TEST(slices_alone_pause_nobody_and_come_to_rest)
+{
+    for (uint32_t a = 0; a < CARD_KINDS; a++)
+        for (uint32_t b = a; b < CARD_KINDS; b++) {
+            struct world *w = by_slices_alone((enum card_kind)a, (enum card_kind)b, 8);
+            world_run(w, 30000);
+            const uint32_t before = corrections(w);
+            world_run(w, 60000);
+            const uint32_t changes = corrections(w) - before;
+            const uint64_t calls = w->card.calls_made;
+            const uint8_t mode = w->out.mode;
+            world_free(w);
+            printf("# kinds %u and %u: %u changes in a minute\n", a, b, changes);
+            CHECK_EQ(calls, 0);
+            CHECK(mode == BH_GOVERN_SLICES || mode == BH_GOVERN_FREE);
+            CHECK(changes <= 120);
+        }
+}
+
+/* Of many that fill their slices one or the other is always at the edge of a look, which is no error. */
+TEST(many_that_fill_their_slices_are_left_alone)
+{
+    for (uint32_t n = 2; n <= 10; n++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < n; i++)
+            (void)world_add(w, CARD_PERSISTENT, 10 + i, 0);
+        world_run(w, 10000);
+        const uint32_t before = corrections(w);
+        int64_t seldom = 0;
+        for (const int64_t until = w->card.now_ns + INT64_C(30000000000); w->card.now_ns < until;) {
+            world_step(w);
+            seldom += w->in.elapsed_us == EVEN_STEP_US;
+        }
+        const uint32_t changes = corrections(w) - before;
+        const uint8_t mode = w->out.mode;
+        world_free(w);
+        printf("# %u tenants: %u changes, %lld of 750 looks\n", n, changes, (long long)seldom);
+        CHECK_EQ(mode, BH_GOVERN_SLICES);
+        CHECK(changes <= 3 && seldom >= 600);
+    }
+}
+
+/* What fills its slices has its share all the same. */
+TEST(slices_alone_are_exact_for_who_fills_them)
+{
+    struct world *w = by_slices_alone(CARD_PERSISTENT, CARD_SHORT, 8);
+    world_run(w, 10000);
+    world_mark(w);
+    world_run(w, 20000);
+    int64_t worst = 0, sum = 0;
+    for (uint32_t i = 0; i < 8; i++) {
+        const int64_t share = world_share(w, i), off = share - (10 + (int64_t)i) * 1000 / 108;
+        worst = off > worst ? off : -off > worst ? -off : worst;
+        sum += share;
+    }
+    world_free(w);
+    CHECK(worst <= 15 && sum >= 960);
+}
+
 TEST(an_idle_tenants_slice_waits_for_it)
 {
     struct world *w = world_new(0, 0);

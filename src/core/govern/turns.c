@@ -353,6 +353,8 @@ static bool is_looking(struct bh_govern *g)
 
 void bh_turns_gate(struct bh_govern *g)
 {
+    if (g->config.slices_only) /* and nobody has any */
+        return;
     const int64_t lead = g->config.lead_us * BH_US;
     const bool looking = is_looking(g);
     for (uint32_t i = 0; i < g->n; i++) {

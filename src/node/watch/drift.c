@@ -204,9 +204,46 @@ static void look_at(struct bh_daemon *d, const struct bh_gpu_device *now)
     bh_arena_fini(&arena);
 }
 
+/* ---- switches ---- */
+
+static int write_switch(struct bh_daemon *d, const struct bh_gpu_switch *now, const char *was,
+                        struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    int rc =
+        was ? write_event(d, BH_AUDIT_FIRMWARE_CHANGE, "nvswitch", now->pci, was, now->bios,
+                          bh_arena_printf(&arena, "NVSwitch firmware is %s, was %s", now->bios, was), err)
+            : BH_OK;
+    if (rc == BH_OK)
+        rc = bh_store_note_set_text(d->store, bh_arena_printf(&arena, "switch/%s", now->pci), now->bios, err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
+/* What the driver does not say is no change. One that is gone is seen by the links of the cards. */
+static void look_at_switch(struct bh_daemon *d, const struct bh_gpu_switch *now)
+{
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    struct bh_err err;
+    int rc = bh_store_note_get(d->store, &arena, bh_arena_printf(&arena, "switch/%s", now->pci), &note, &err);
+    const char *was = rc == BH_OK ? bh_arena_strn(&arena, note.value, note.n) : NULL;
+    if (rc == BH_NOT_FOUND || (was && !bh_str_eq(was, now->bios))) {
+        rc = bh_life_begin(d, &err);
+        if (rc == BH_OK)
+            rc = bh_life_end(d, write_switch(d, now, was, &err), &err);
+    }
+    if (rc < 0)
+        bh_decide_later(d, &err);
+    bh_arena_fini(&arena);
+}
+
 void bh_drift_look(struct bh_daemon *d, const struct bh_gpu_snapshot *now)
 {
     see_driver(d, now);
+    for (size_t i = 0; !d->broken_until_ms && i < now->switches.n; i++)
+        if (now->switches.at[i].bios)
+            look_at_switch(d, &now->switches.at[i]);
     for (size_t i = 0; !d->broken_until_ms && i < now->devices.n; i++)
         if (now->devices.at[i].alive && now->devices.at[i].uuid)
             look_at(d, &now->devices.at[i]);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * probe.h - where the processes of a lease may say what they do: a FIFO whose path they have in $BULKHEAD_PROBE.
+ *
+ * It lies in RUN/probe, which nobody may list, under a name that nobody can guess: who knows it is of the lease, or may look into
+ * the lease's processes anyway. Everybody may write to it and nobody but root read. It is held open here as long as the command
+ * runs, so that opening it never waits and writing never ends in SIGPIPE; a warden reads it (warden/link_probe.h).
+ */
+#ifndef BH_LAUNCH_PROBE_H
+#define BH_LAUNCH_PROBE_H
+
+#include "base/err.h"
+
+#include <limits.h>
+
+#define BH_PROBE_VARIABLE "BULKHEAD_PROBE"
+enum { BH_PROBE_DRAIN_MS = 100 };
+
+struct bh_probe_place {
+    int fd; /* both ends, non-blocking; -1: there is none */
+    char path[PATH_MAX];
+};
+
+/* Takes away what launchers that were killed have left there, too. */
+int bh_probe_open(struct bh_probe_place *p, const char *run_dir, struct bh_err *err) BH_MUST_USE;
+/* In the command's process: tells it where, or that there is none. */
+void bh_probe_announce(const struct bh_probe_place *p);
+/* Nobody else reads it: some of what is there is thrown away, so that nobody waits for ever. */
+void bh_probe_drain(const struct bh_probe_place *p);
+void bh_probe_close(struct bh_probe_place *p);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* probe_test.c - the FIFO of a lease: who may what, what is left of one that was killed, and that nobody ever waits. */
+#include "launch/probe.h"
+
+#include "base/mem.h"
+#include "base/scratch.h"
+#include "base/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct bh_probe_place at, other;
+static struct bh_err err;
+static char folder[BH_SCRATCH_PATH], path[2 * BH_SCRATCH_PATH];
+
+TEST(it_is_for_whoever_knows_its_name)
+{
+    struct stat st;
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    CHECK(bh_probe_open(&at, folder, &err) == BH_OK && bh_probe_open(&other, folder, &err) == BH_OK);
+    CHECK(strcmp(at.path, other.path) != 0 && strlen(at.path) == strlen(folder) + strlen("/probe/") + 32);
+    CHECK(lstat(at.path, &st) == 0 && S_ISFIFO(st.st_mode));
+    CHECK_EQ(st.st_mode & 07777, 0222);
+    (void)snprintf(path, sizeof(path), "%s/probe", folder);
+    CHECK(lstat(path, &st) == 0);
+    CHECK_EQ(st.st_mode & 07777, 0711); /* nobody lists it */
+    bh_probe_close(&at);
+    CHECK(lstat(at.path, &st) < 0 && errno == ENOENT && lstat(other.path, &st) == 0);
+    bh_probe_close(&other);
+    bh_probe_close(&other); /* once is enough */
+    CHECK(bh_scratch_remove(folder));
+}
+
+TEST(opening_and_writing_never_wait_or_kill)
+{
+    char line[] = "done 5\n", got[64];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    CHECK_EQ(bh_probe_open(&at, folder, &err), BH_OK);
+    const int fd = open(at.path, O_WRONLY | O_CLOEXEC); /* nobody reads yet, and it waits for nobody */
+    CHECK(fd >= 0 && write(fd, line, strlen(line)) == (ssize_t)strlen(line));
+    CHECK(read(at.fd, got, sizeof(got)) == (ssize_t)strlen(line) && memcmp(got, line, strlen(line)) == 0);
+    CHECK(fcntl(fd, F_SETFL, O_NONBLOCK) == 0);
+    while (write(fd, line, strlen(line)) > 0)
+        continue;
+    CHECK_EQ(errno, EAGAIN);
+    bh_probe_drain(&at);
+    CHECK(write(fd, line, strlen(line)) == (ssize_t)strlen(line));
+    close(fd);
+    bh_probe_close(&at);
+    bh_probe_drain(&at); /* there is none */
+    CHECK(bh_scratch_remove(folder));
+}
+
+TEST(what_killed_launchers_left_is_taken_away)
+{
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct stat st;
+    char left[sizeof(path) + 16], young[sizeof(path) + 16], text[sizeof(path) + 16];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    CHECK_EQ(bh_probe_open(&at, folder, &err), BH_OK);
+    (void)snprintf(path, sizeof(path), "%s/probe", folder);
+    (void)snprintf(left, sizeof(left), "%s/left", path);
+    (void)snprintf(young, sizeof(young), "%s/young", path);
+    (void)snprintf(text, sizeof(text), "%s/text", path);
+    const int fd = open(text, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    CHECK(fd >= 0 && mkfifo(left, 0222) == 0 && mkfifo(young, 0222) == 0);
+    close(fd);
+    CHECK(utimensat(AT_FDCWD, left, old, 0) == 0 && utimensat(AT_FDCWD, at.path, old, 0) == 0);
+    CHECK(utimensat(AT_FDCWD, text, old, 0) == 0);
+    CHECK_EQ(bh_probe_open(&other, folder, &err), BH_OK);
+    CHECK(lstat(left, &st) < 0 && errno == ENOENT);
+    CHECK(lstat(at.path, &st) == 0); /* old, and in use */
+    CHECK(lstat(young, &st) == 0 && lstat(text, &st) == 0);
+    bh_probe_close(&at);
+    bh_probe_close(&other);
+    CHECK(bh_scratch_remove(folder));
+}
+
+TEST(a_place_that_is_not_ours_is_none)
+{
+    char elsewhere[BH_SCRATCH_PATH];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    CHECK(bh_scratch_make(elsewhere, sizeof(elsewhere), "probe"));
+    (void)snprintf(path, sizeof(path), "%s/probe", folder);
+    CHECK(symlink(elsewhere, path) == 0);
+    CHECK_EQ(bh_probe_open(&at, folder, &err), BH_DENIED);
+    CHECK(at.fd == -1 && strstr(err.msg, "is not a folder of this user"));
+    (void)snprintf(path, sizeof(path), "%s/not/there", folder);
+    CHECK_EQ(bh_probe_open(&at, path, &err), BH_SYSTEM);
+    CHECK(bh_scratch_remove(folder) && bh_scratch_remove(elsewhere));
+}
+
+TEST(the_variable_is_this_leases_or_none)
+{
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    CHECK_EQ(setenv(BH_PROBE_VARIABLE, "of somebody else", 1), 0);
+    CHECK_EQ(bh_probe_open(&at, folder, &err), BH_OK);
+    bh_probe_announce(&at);
+    CHECK_STR(getenv(BH_PROBE_VARIABLE), at.path);
+    bh_probe_close(&at);
+    bh_probe_announce(&at);
+    CHECK(!getenv(BH_PROBE_VARIABLE));
+    CHECK(bh_scratch_remove(folder));
+}
+
+TEST_MAIN

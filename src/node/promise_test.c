@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* promise_test.c - two policies, and every difference once. */
+#include "node/promise.h"
+
+#include "base/buf.h"
+#include "base/test.h"
+#include "conf/input.h"
+
+#include <string.h>
+
+#define TENANT(name, class, quota)                                             \
+    "  - {name: " name ", class: " class ", costCenter: c, quota: {" quota     \
+                                         "}, network: {policy: default-deny, " \
+                                         "rdma: none}, storage: {quota: 1TiB}}\n"
+#define HEAD "bulkhead: 1\ntenants:\n"
+
+/* One line for each record: what, of whom, before and after. */
+static int note(void *arg, const struct bh_audit_event *e, struct bh_err *err)
+{
+    (void)err;
+    bh_buf_printf(arg, "%s %s %s: %s > %s; %s\n", bh_audit_names[e->event], e->object_id,
+                  e->tenant ? e->tenant : "-", e->before ? e->before : "-", e->after ? e->after : "-",
+                  e->reason ? e->reason : "-");
+    return BH_OK;
+}
+
+static void load(struct bh_policy *p, const char *text)
+{
+    struct bh_diags diags = {0};
+    bh_policy_load_text(p, text, strlen(text), NULL, &diags);
+    bh_diags_fini(&diags);
+}
+
+static bool is_said(const char *from, const char *to, const char *want)
+{
+    struct bh_policy before, after;
+    struct bh_buf said;
+    bh_buf_init(&said, 8192);
+    load(&after, to);
+    if (from)
+        load(&before, from);
+    bool ok = bh_promise_changes(from ? &before : NULL, &after, note, &said, NULL) == BH_OK &&
+              strcmp(bh_buf_text(&said), want) == 0;
+    if (!ok)
+        printf("# %s\n", bh_buf_text(&said));
+    bh_policy_fini(&after);
+    if (from)
+        bh_policy_fini(&before);
+    bh_buf_fini(&said);
+    return ok;
+}
+
+static const char first[] = HEAD TENANT("a", "serving", "model: hard, gpus: 2") TENANT(
+    "b", "research",
+    "model: fairshare, gpus: 1.5, max: 4, weight: 200, borrow: true") "roles:\n  - {subject: \"user:ada\", role: tenant-admin, tenant: a}\n"
+                                                                      "  - {subject: \"group:ops\", role: operator}\n";
+
+TEST(the_first_policy)
+{
+    CHECK(is_said(NULL, first,
+                  "tenant.create a a: - > serving; hard, 2 GPUs, weight 100\n"
+                  "tenant.create b b: - > research; fairshare, 1.500 GPUs, at most 4, weight 200, borrows\n"
+                  "rbac.grant user:ada a: - > tenant-admin; -\n"
+                  "rbac.grant group:ops -: - > operator; -\n"));
+}
+
+TEST(the_same_again)
+{
+    CHECK(is_said(first, first, ""));
+}
+
+TEST(what_was_changed)
+{
+    static const char second[] = HEAD TENANT("a", "batch", "model: hard, gpus: 3")
+        TENANT("c", "research",
+               "model: hard, gpus: 1") "roles:\n  - {subject: \"user:ada\", role: tenant-user, tenant: a}\n"
+                                       "  - {subject: \"group:ops\", role: operator}\n"
+                                       "waivers:\n  - {rule: BH-050, scope: \"tenant:a\", reason: moved, "
+                                       "approver: eve, expires: 2030-01-01}\n";
+    CHECK(is_said(first, second,
+                  "tenant.class-change a a: serving > batch; -\n"
+                  "quota.set a a: hard, 2 GPUs, weight 100 > hard, 3 GPUs, weight 100; -\n"
+                  "tenant.create c c: - > research; hard, 1 GPUs, weight 100\n"
+                  "tenant.delete b b: research > -; -\n"
+                  "rbac.grant user:ada a: - > tenant-user; -\n"
+                  "rbac.revoke user:ada a: tenant-admin > -; -\n"
+                  "policy.waiver tenant:a -: - > eve; moved\n"));
+}
+
+static int refuse(void *arg, const struct bh_audit_event *e, struct bh_err *err)
+{
+    (void)e;
+    ++*(int *)arg;
+    return bh_fail(err, BH_SYSTEM, "no room");
+}
+
+TEST(a_log_that_takes_nothing)
+{
+    struct bh_policy p;
+    struct bh_err err;
+    int asked = 0;
+    load(&p, first);
+    CHECK_EQ(bh_promise_changes(NULL, &p, refuse, &asked, &err), BH_SYSTEM);
+    CHECK_EQ(asked, 1);
+    bh_policy_fini(&p);
+}
+
+TEST_MAIN

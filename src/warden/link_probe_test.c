@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* link_probe_test.c - whoever writes there, and whatever: so much is read at a time, and numbers come of it or nothing. */
+#include "warden/link_probe.h"
+
+#include "base/mem.h"
+#include "base/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct bh_link_probe probe;
+static struct bh_govern_own own;
+static int in; /* the writing end */
+static int64_t now;
+
+static bool begin(void)
+{
+    int ends[2];
+    if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) < 0)
+        return false;
+    bh_link_probe_init(&probe, ends[0]);
+    in = ends[1];
+    now = 100000;
+    own = (struct bh_govern_own){0};
+    return true;
+}
+
+static void end(void)
+{
+    close(in);
+    bh_link_probe_fini(&probe);
+}
+
+static bool say(const char *text)
+{
+    return write(in, text, strlen(text)) == (ssize_t)strlen(text);
+}
+
+static bool look(void)
+{
+    now += BH_LINK_PROBE_MS;
+    return bh_link_probe_read(&probe, now, &own);
+}
+
+TEST(nothing_is_read_before_something_was_said)
+{
+    CHECK(begin());
+    CHECK(!look() && !probe.own);
+    CHECK(bh_link_probe_wake(&probe));
+    CHECK(look() && own.op == BH_GOVERN_OWN && !probe.hot); /* it was nothing */
+    end();
+    CHECK(!bh_link_probe_wake(&probe)); /* there is none */
+}
+
+TEST(lines_become_numbers_until_it_is_silent)
+{
+    CHECK(begin() && bh_link_probe_wake(&probe));
+    for (int i = 0; i < 30; i++) {
+        CHECK(say("done 50\nlatency 412us\n"));
+        CHECK(look());
+        CHECK(!bh_link_probe_read(&probe, now + 1, &own)); /* no oftener, whatever wakes it */
+    }
+    CHECK(own.done == 30 * 50 && own.lines == 30 && own.garbage == 0);
+    CHECK(own.has_rate && own.rate_milli > 480000 && own.rate_milli < 540000);
+    CHECK(own.p50_us >= 400 && own.p99_us <= 424);
+    int silent = 0;
+    while (probe.hot && silent++ < 100)
+        CHECK(look());
+    CHECK(silent >= 40 && silent <= 60); /* the window of five seconds */
+    CHECK(!own.has_rate && own.p50_us == UINT32_MAX && own.done == 30 * 50);
+    CHECK(!look());
+    end();
+}
+
+/* It is full, whoever writes waits or is told so, and we read no more than ever. */
+TEST(a_flood_costs_whoever_sends_it)
+{
+    char junk[4096];
+    uint64_t read_bytes = 0;
+    memset(junk, 'x', sizeof(junk));
+    for (size_t i = 15; i < sizeof(junk); i += 16)
+        junk[i] = '\n';
+    CHECK(begin() && bh_link_probe_wake(&probe));
+    for (int i = 0; i < 50; i++) {
+        uint64_t wrote = 0;
+        while (write(in, junk, sizeof(junk)) == (ssize_t)sizeof(junk))
+            wrote += sizeof(junk);
+        CHECK(errno == EAGAIN && (i == 0 || wrote <= BH_LINK_PROBE_BYTES));
+        const uint64_t before = own.garbage;
+        CHECK(look());
+        CHECK(own.garbage - before <= BH_LINK_PROBE_BYTES / 16);
+        read_bytes += (own.garbage - before) * 16;
+    }
+    CHECK(read_bytes == UINT64_C(50) * BH_LINK_PROBE_BYTES && own.done == 0 && own.lines == 0);
+    /* and afterwards it is heard as ever */
+    for (int i = 0; i < 10 && probe.hot; i++)
+        CHECK(look());
+    CHECK(!probe.hot && bh_link_probe_wake(&probe));
+    CHECK(say("done 7\n") && look() && own.done == 7);
+    end();
+}
+
+TEST(huge_numbers_and_garbage_are_bounded)
+{
+    CHECK(begin() && bh_link_probe_wake(&probe));
+    for (int i = 0; i < 100; i++)
+        CHECK(say("done 1000000000000\n") && look());
+    CHECK(own.done == UINT64_C(100) * 1000000000000 && own.rate_milli <= UINT64_C(2300) * 1000000000000);
+    CHECK(say("done 99999999999999999999999999\nlatency 18446744073709551616us\n") && look());
+    CHECK(own.garbage == 2 && own.p99_us == UINT32_MAX);
+    CHECK(write(in, "\0\xff\x80\n", 4) == 4 && look() && own.garbage == 3);
+    end();
+}
+
+/* Each line is one write, and none is torn. */
+TEST(many_writers_are_added_up)
+{
+    enum { WRITERS = 8, LINES = 500 };
+    pid_t at[WRITERS];
+    CHECK(begin() && bh_link_probe_wake(&probe));
+    CHECK(fcntl(in, F_SETFL, 0) == 0); /* they wait */
+    for (int i = 0; i < WRITERS; i++) {
+        at[i] = fork();
+        CHECK(at[i] >= 0);
+        for (int k = 0; at[i] == 0 && k < LINES; k++)
+            if (!say("done 3\n"))
+                _exit(1);
+        if (at[i] == 0)
+            _exit(0);
+    }
+    for (int i = 0; i < 100000 && own.lines < WRITERS * LINES; i++) {
+        (void)bh_link_probe_wake(&probe);
+        CHECK(look());
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        CHECK(waitpid(at[i], &status, 0) == at[i] && status == 0);
+    }
+    CHECK(own.done == UINT64_C(3) * WRITERS * LINES && own.garbage == 0);
+    end();
+}
+
+TEST(all_writers_gone_is_silence)
+{
+    CHECK(begin() && bh_link_probe_wake(&probe));
+    CHECK(say("done 5\ndone 6"));
+    close(in);
+    CHECK(look() && own.done == 5 && probe.hot);
+    for (int i = 0; i < 100 && probe.hot; i++)
+        CHECK(look());
+    CHECK(!probe.hot && own.done == 5); /* half a line is none */
+    in = -1;
+    end();
+}
+
+TEST_MAIN

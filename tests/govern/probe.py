@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""$BULKHEAD_PROBE: a command says what it does, and that is shown as its own word; whatever it sends, nobody else is the worse for it.
+
+Usage: probe.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT
+"""
+import importlib.util
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+spec = importlib.util.spec_from_file_location('govern_run', pathlib.Path(__file__).resolve().parent / 'run.py')
+run = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(run)
+from tap import has, same  # noqa: E402
+
+begin, bulkhead, finish, noise, row, rows, shared, spin, until = (run.begin, run.bulkhead, run.finish, run.noise, run.row, run.rows,
+                                                                  run.shared, run.spin, run.until)
+TENANT, WORK_US = run.TENANT, run.WORK_US
+
+# Says as much as the file `pace` tells it, twenty times a second.
+WRITER = r'''
+import os, time
+fd = os.open(os.environ['BULKHEAD_PROBE'], os.O_WRONLY)
+while os.path.exists('pace'):
+    with open('pace') as f:
+        n = f.read().strip()
+    if n:
+        os.write(fd, b'done %d\nlatency 412us\n' % int(n))
+    time.sleep(0.05)
+'''
+# As fast as it goes, from many processes, of every kind of rubbish.
+FLOOD = r'''
+import os
+at, parent = os.environ['BULKHEAD_PROBE'], os.getpid()
+junk = [b'x' * 4096, b'done 99999999999999999999999999\n' * 100, b'\0\xff\n' * 1000, b'latency 1\n' * 300, b'done 1', b'\n' * 4000]
+for i in range(8):
+    if os.fork() == 0:
+        fd = os.open(at, os.O_WRONLY)
+        while os.getppid() == parent:
+            for piece in junk[i % 3:]:
+                os.write(fd, piece)
+            if i == 7 and os.getppid() == parent:
+                os.close(fd)
+                fd = os.open(at, os.O_WRONLY)
+        os._exit(0)
+print('ready', flush=True)
+import time
+time.sleep(600)
+'''
+
+
+def python(env, code, name, *more):
+    """A lease in which that runs, beside more of it."""
+    pathlib.Path(f'{name}.py').write_text(code)
+    both = ' & '.join([*more, f'exec {sys.executable} -S {name}.py'])
+    return begin(env, 'sh', '-c', both, options=('--share', '100', '--name', name))
+
+
+def own(env, name):
+    return row(env, name).get('own', {})
+
+
+def pace(n):
+    pathlib.Path('pace.new').write_text(str(n))
+    os.replace('pace.new', 'pace')
+
+
+def end(*ps):
+    for p in ps:
+        p.terminate()
+        finish(p)
+
+
+def test_what_a_command_says_is_shown_as_its_own_word():
+    with shared() as env:
+        pace(10)
+        p = python(env, WRITER, 'a')
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        until(lambda: own(env, 'a')['rateMilliPerSecond'] > 40000)
+        o = own(env, 'a')
+        assert o['rateMilliPerSecond'] <= 220000 and 400 <= o['p50Micros'] <= o['p99Micros'] <= 424, o
+        same(o['linesIgnored'], 0, o)
+        text = bulkhead('shares', **env).out
+        for words in ('By their own word, which nothing checks and no share follows:', '(a): own rate ', 'own p50 4', 'own p99 4'):
+            has(text, words)
+        pace('')  # it falls silent
+        until(lambda: own(env, 'a')['rateMilliPerSecond'] is None)
+        same(own(env, 'a')['p50Micros'], None)
+        assert 'By their own word' not in bulkhead('shares', **env).out
+        pace(5)
+        until(lambda: own(env, 'a')['rateMilliPerSecond'])
+        os.unlink('pace')
+        same(finish(p), (0, '', ''))
+        same(os.listdir('run/probe'), [])
+
+
+def test_a_shell_can_say_it_and_who_has_no_share_is_not_asked():
+    with shared() as env:
+        p = begin(env, 'sh', '-c', 'while :; do echo done 3 >>$BULKHEAD_PROBE; sleep 0.05; done', options=('--share', '1', '--name', 'a'))
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        end(p)
+        rc, out, err = finish(begin({**env, 'BULKHEAD_PROBE': 'of somebody else'}, 'sh', '-c', 'echo "probe:$BULKHEAD_PROBE"', options=('--memory', '1GiB')))
+        same((rc, out, err), (0, 'probe:\n', ''))
+
+
+def test_it_is_heard_by_the_next_warden_and_the_next_governor():
+    with shared() as env:
+        pace(10)
+        p = python(env, WRITER, 'a')
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        os.kill(run.warden_of(p), signal.SIGKILL)
+        until(lambda: not own(env, 'a').get('rateMilliPerSecond'))
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        os.kill(run.governor(env), signal.SIGKILL)
+        until(lambda: row(env, 'a'))
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        os.unlink('pace')
+        same(finish(p)[0], 0)
+        # a launcher that is killed leaves it there, and nobody can write to it for ever
+        pace(10)
+        p = python(env, WRITER, 'a')
+        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        p.kill()
+        p.communicate(timeout=60)
+        left = os.listdir('run/probe')
+        same(len(left), 1, left)
+        os.unlink('pace')
+        os.utime(f'run/probe/{left[0]}', (1, 1))
+        same(finish(begin(env, 'true'))[0], 0)
+        same(os.listdir('run/probe'), [])
+
+
+def said(env, name):
+    """What a turn of it does by its own word, in percent of alone."""
+    for line in noise(env):
+        found = re.search(rf'\({name}\) says of itself: .* a turn does (\d+) % of the work that it does alone', line['text'])
+        if found:
+            return int(found.group(1))
+    return None
+
+
+def test_a_turn_that_does_less_work_is_said_and_one_that_has_less_time_is_not():
+    with shared() as env:
+        pace(100)
+        a = python(env, WRITER, 'victim', f'ASAN_OPTIONS=detect_leaks=0 {TENANT} spin 600 {WORK_US} >spin.out 2>&1 </dev/null')
+        until(lambda: row(env, 'victim').get('deliveredPermille', 0) > 700)
+        time.sleep(8)  # alone: a look each second
+        b = spin(env, 600, '--share', '100', '--name', 'hog')
+        pace(50)  # half of the time, and as much in it as ever
+        until(lambda: said(env, 'victim'), seconds=120)
+        time.sleep(6)  # what was said of the moment of coming fades
+        assert 75 <= said(env, 'victim') <= 130, noise(env)
+        assert not any('slowed lease' in line['text'] or 'slowed beyond its turns' in line['text'] for line in noise(env)), noise(env)
+        pace(20)  # and now less in it: 40 %
+        until(lambda: said(env, 'victim') <= 55, seconds=120)
+        text = '\n'.join(line['text'] for line in noise(env))
+        # by whom is told by the counters: everything there uses half of the simulated card's bandwidth
+        assert re.search(r'\(hog\) slowed lease \d+ \(victim\): memory bandwidth \d+ % while it held the card; a turn of victim does \d+ % of the work '
+                         r'that it does alone, by its own word', text), text
+        assert '(victim): whether a turn of it' not in text, text
+        # and nobody's share followed it
+        assert 400 < row(env, 'victim')['targetPermille'] < 600, rows(env)
+        for pid in row(env, 'victim')['pids']:
+            os.kill(pid, signal.SIGKILL)
+        end(a, b)
+
+
+def cpu(pid):
+    f = pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()
+    return (int(f[11]) + int(f[12])) / os.sysconf('SC_CLK_TCK')
+
+
+def test_a_flood_is_its_senders_own():
+    with shared() as env:
+        pace(10)
+        a, b = python(env, FLOOD, 'flood'), python(env, WRITER, 'quiet')
+        same(a.stdout.readline(), b'ready\n')
+        until(lambda: own(env, 'flood').get('linesIgnored', 0) > 1000 and own(env, 'quiet').get('rateMilliPerSecond'))
+        pids = {'governor': run.governor(env), 'warden': run.warden_of(a)}
+        before, began = {who: cpu(pid) for who, pid in pids.items()}, time.monotonic()
+        ignored = own(env, 'flood')['linesIgnored']
+        time.sleep(4)
+        seconds = time.monotonic() - began
+        used = {who: (cpu(pid) - before[who]) / seconds for who, pid in pids.items()}
+        o = own(env, 'flood')
+        # 16 KiB ten times a second, of which the shortest line is one byte
+        assert o['linesIgnored'] - ignored <= 16384 * 10 * (seconds + 1), (o, ignored)
+        assert used['governor'] < 0.3 and used['warden'] < 0.3, used  # sanitizers and all
+        same((own(env, 'quiet')['linesIgnored'], own(env, 'quiet')['rateMilliPerSecond'] > 30000), (0, True), own(env, 'quiet'))
+        os.unlink('pace')
+        same(finish(b), (0, '', ''))
+        end(a)
+        same(os.listdir('run/probe'), [])
+
+
+if __name__ == '__main__':
+    run.gate.tap.main(globals())
