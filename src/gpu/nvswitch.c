@@ -67,7 +67,7 @@ static void add(struct bh_gpu_snapshot *s, const char *pci)
     char path[sizeof(BH_NVSWITCH_FOLDER) + 64], bios[BH_NVSWITCH_BIOS_MAX];
     BH_AUTOFREE char *text = NULL;
     struct bh_err err;
-    (void)snprintf(path, sizeof(path), "%s/%s/information", BH_NVSWITCH_FOLDER, pci);
+    (void)snprintf(path, sizeof(path), "%s/%.15s/information", BH_NVSWITCH_FOLDER, pci);
     const int rc = bh_sysfile_read(path, INFORMATION_MAX, &text, NULL, &err);
     if (rc < 0)
         bh_gpu_note(s, "NVSwitch %s: %s", pci, err.msg);
