@@ -184,13 +184,14 @@ static void write_json_noise(struct bh_json *j, const struct bh_governor_noise *
 }
 
 static void write_json(struct bh_buf *out, const struct bh_governor_rows *rows,
-                       const struct bh_governor_noise *noise, bool governed)
+                       const struct bh_governor_noise *noise, bool governed, bool older)
 {
     struct bh_json j;
     bh_json_init(&j, out);
     bh_json_open(&j, '{');
     bh_json_key_u64(&j, "version", 1);
     bh_json_key_bool(&j, "governed", governed);
+    bh_json_key_bool(&j, "older", older);
     bh_json_key(&j, "shares");
     bh_json_open(&j, '[');
     for (size_t i = 0; i < rows->n; i++) {
@@ -221,11 +222,16 @@ static int run(struct bh_cli *cli)
     if (rows->n)
         qsort(rows->at, rows->n, sizeof(rows->at[0]), by_place);
     if (bh_cli_wants(cli, OPT_OUTPUT, "json")) {
-        write_json(&cli->out, rows, &all.noise, rc == BH_OK);
+        write_json(&cli->out, rows, &all.noise, rc == BH_OK, all.older);
     } else if (rc == BH_OK && rows->n) {
         write_table(&cli->out, rows);
         write_own(&cli->out, rows);
         write_noise(&cli->out, &all.noise);
+        if (all.older)
+            bh_buf_str(
+                &cli->out,
+                "\nThe governor is from before an upgrade: it holds the shares, and does not tell what each uses. It "
+                "ends with the last command that it serves.\n");
     } else {
         bh_buf_str(&cli->out, "nobody shares a GPU's time here; bulkhead run --share begins it\n");
     }

@@ -31,8 +31,9 @@ enum {
 enum who { NEW, WARDEN, OPERATOR, KINDS };
 
 struct connection {
-    int fd;         /* -1: none */
-    uint8_t who;    /* enum who */
+    int fd;      /* -1: none */
+    uint8_t who; /* enum who */
+    uint32_t version;
     uint64_t lease; /* a warden's */
     bool deaf;      /* it was refused, and has not hung up yet: nothing that it says counts */
     bool listing;   /* a list that did not go out at once; nothing is read meanwhile */
@@ -117,7 +118,7 @@ static bool send_rows(struct bh_serve *s, struct connection *c)
 {
     int rc = 0;
     for (; rc == 0 && c->rows_sent < c->rows.n; c->rows_sent += rc == 0)
-        rc = send_now(c, &c->rows.at[c->rows_sent], sizeof(c->rows.at[0]));
+        rc = send_now(c, &c->rows.at[c->rows_sent], bh_govern_row_bytes(c->version));
     for (; rc == 0 && c->pids_sent < c->pids.n; c->pids_sent += rc == 0)
         rc = send_now(c, &c->pids.at[c->pids_sent], sizeof(c->pids.at[0]));
     for (; rc == 0 && c->noise_sent < c->noise.n; c->noise_sent += rc == 0)
@@ -221,10 +222,11 @@ union message {
     char bytes[1024]; /* more than any: one that is too long shows itself */
 };
 
-static bool is_our_version(const struct connection *c, uint32_t version)
+static bool is_our_version(struct connection *c, uint32_t version)
 {
     char text[200];
-    if (version == BH_GOVERN_WIRE_VERSION)
+    c->version = version;
+    if (version >= BH_GOVERN_WIRE_OLDEST && version <= BH_GOVERN_WIRE_VERSION)
         return true;
     (void)snprintf(text, sizeof(text),
                    "the governor speaks version %d, not %u; one from before an upgrade ends with the last "
@@ -280,7 +282,7 @@ static bool on_join(struct bh_serve *s, struct connection *c, const union messag
     if (!s->wardens++)
         s->beat_ns = s->now_ns; /* the answer is a sign of life */
     c->lease = l->id;
-    return answer(c, BH_OK, l->id, "") == 0;
+    return answer(c, BH_OK, l->id, BH_GOVERN_HEARS_OWN) == 0;
 }
 
 static bool on_has(struct bh_serve *s, struct connection *c, const union message *m)
@@ -312,7 +314,7 @@ static bool on_own(struct bh_serve *s, struct connection *c, const union message
     return true; /* whatever they say */
 }
 
-static bool is_order(const struct connection *c, const struct bh_govern_order *o)
+static bool is_order(struct connection *c, const struct bh_govern_order *o)
 {
     return is_our_version(c, o->version) && !o->zero && memchr(o->name, '\0', sizeof(o->name));
 }

@@ -294,6 +294,37 @@ TEST(a_version_or_a_promise_that_is_refused_is_told_why)
     CHECK_EQ(bh_serve_free(s), 0);
 }
 
+/* As a warden and a command of version 3 sent them: joins as the lease that it was, names channels, lists, pauses. */
+TEST(one_from_before_an_upgrade_is_served)
+{
+    enum { ROW_3 = 232 };
+    static const uint32_t join_3[26] = {1, 3, 77, 30, 250, 0, 0, 0, 41, 0, 0x00646c6f}; /* lease 41, "old" */
+    static const uint32_t list_3[22] = {7, 3};
+    static const uint32_t pause_3[22] = {8, 3, 41, 0, 1};
+    char row[2048];
+    CHECK(begin());
+    (void)fake_make(&fake, 0, 77, (struct bh_driver_channel){77, 0});
+    const int w = dial(), o = dial();
+    CHECK(say(w, join_3, sizeof(join_3)));
+    const struct bh_govern_answer a = answer(w);
+    CHECK(a.code == 0 && a.lease == 41);
+    const struct bh_govern_channels has = names_of(BH_GOVERN_HAS, 0, 77, 1);
+    CHECK(say(w, &has, sizeof(has)));
+    CHECK(say(o, list_3, sizeof(list_3)));
+    CHECK_EQ(recv(o, row, sizeof(row), MSG_DONTWAIT), ROW_3);
+    const struct bh_govern_row *seen = (const void *)row;
+    CHECK(seen->op == BH_GOVERN_ROW && seen->lease == 41 && seen->weight == 30 && seen->cap_permille == 250);
+    CHECK(strcmp(seen->name, "old") == 0 && seen->n_pids == 1 && seen->pids[0] == 77);
+    while (recv(o, row, sizeof(row), MSG_DONTWAIT) > 0 && seen->op != BH_GOVERN_ANSWER)
+        continue;
+    CHECK(say(o, pause_3, sizeof(pause_3)));
+    CHECK_EQ(answer(o).code, 0);
+    CHECK_EQ(bh_state_find(bh_serve_state(s), 41)->hold, BH_HOLD_PAUSED);
+    close(w);
+    close(o);
+    CHECK_EQ(bh_serve_free(s), 0);
+}
+
 TEST(a_warden_after_another_takes_its_lease_over)
 {
     CHECK(begin());

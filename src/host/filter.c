@@ -8,8 +8,8 @@
  * the kernel remembers that (since 5.11), so the tenant's other calls do not pay.
  *
  * Refused with ENOSYS, so that programs fall back: io_uring, and calls of another architecture. Refused with EPERM: what
- * writes into, or takes from, another process. A tenant may install filters of its own behind this one; its own listener
- * gets EBUSY from the kernel, which allows one in a chain.
+ * writes into, or takes from, another process, and pages that whoever reads them waits for (the gate reads pages). A tenant
+ * may install filters of its own behind this one; its own listener gets EBUSY from the kernel, which allows one in a chain.
  *
  * The program for AArch64 is built from the same rules and has been run in a test's interpreter only.
  */
@@ -44,6 +44,7 @@ const char *const bh_filter_call_names[BH_FILTER_CALLS] = {
     [BH_CALL_PIDFD_GETFD] = "pidfd_getfd",
     [BH_CALL_PROCESS_VM_WRITEV] = "process_vm_writev",
     [BH_CALL_PROCESS_MADVISE] = "process_madvise",
+    [BH_CALL_USERFAULTFD] = "userfaultfd",
 };
 
 /* The driver looks at these eight bits of a command and at nothing else of it, so neither does the filter. */
@@ -67,6 +68,7 @@ static const struct bh_filter_rule rules[] = {
     {.call = BH_CALL_PIDFD_GETFD, .error = EPERM},
     {.call = BH_CALL_PROCESS_VM_WRITEV, .error = EPERM},
     {.call = BH_CALL_PROCESS_MADVISE, .error = EPERM},
+    {.call = BH_CALL_USERFAULTFD, .error = EPERM},
 };
 
 size_t bh_filter_rules(const struct bh_filter_rule **ret)
@@ -82,11 +84,11 @@ const struct bh_filter_arch bh_filter_archs[BH_FILTER_MACHINES] = {
                            .scmp = "SCMP_ARCH_X86_64",
                            .audit = AUDIT_ARCH_X86_64,
                            .foreign_bit = 0x40000000,
-                           .nr = {16, 9, 425, 426, 427, 101, 438, 311, 440}},
+                           .nr = {16, 9, 425, 426, 427, 101, 438, 311, 440, 323}},
     [BH_MACHINE_AARCH64] = {.name = "AArch64",
                             .scmp = "SCMP_ARCH_AARCH64",
                             .audit = AUDIT_ARCH_AARCH64,
-                            .nr = {29, 222, 425, 426, 427, 117, 438, 271, 440}},
+                            .nr = {29, 222, 425, 426, 427, 117, 438, 271, 440, 282}},
 };
 
 const struct bh_filter_arch *bh_filter_here(void)

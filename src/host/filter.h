@@ -4,7 +4,8 @@
  *
  * Only what can obtain video memory, and what could get around that: ioctls whose low eight bits are one of the driver's
  * allocating numbers (the driver looks at nothing else), shared mappings of a file, calls of another architecture, io_uring,
- * and reaching into another process. Everything else runs at full speed. The filter is inherited by fork and exec.
+ * reaching into another process, and pages that whoever reads them waits for. Everything else runs at full speed. The
+ * filter is inherited by fork and exec.
  *
  * The rules are data, used twice: for the program that `bulkhead run` installs, and for the profile by which a container
  * runtime makes one itself (host/profile.h).
@@ -35,6 +36,7 @@ enum bh_filter_call {
     BH_CALL_PIDFD_GETFD,
     BH_CALL_PROCESS_VM_WRITEV,
     BH_CALL_PROCESS_MADVISE,
+    BH_CALL_USERFAULTFD,
     BH_FILTER_CALLS
 };
 extern const char *const bh_filter_call_names[BH_FILTER_CALLS];

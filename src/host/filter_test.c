@@ -56,8 +56,9 @@ static uint32_t policy(const struct seccomp_data *d, uint32_t arch, unsigned fla
     }
     if (d->nr >= 425 && d->nr <= 427) /* io_uring_setup, _enter, _register */
         return SECCOMP_RET_ERRNO | ENOSYS;
-    /* ptrace, process_vm_writev, pidfd_getfd, process_madvise */
-    if (d->nr == (x86 ? 101 : 117) || d->nr == (x86 ? 311 : 271) || d->nr == 438 || d->nr == 440)
+    /* ptrace, process_vm_writev, userfaultfd, pidfd_getfd, process_madvise */
+    if (d->nr == (x86 ? 101 : 117) || d->nr == (x86 ? 311 : 271) || d->nr == (x86 ? 323 : 282) ||
+        d->nr == 438 || d->nr == 440)
         return SECCOMP_RET_ERRNO | EPERM;
     return SECCOMP_RET_ALLOW;
 }
@@ -112,6 +113,7 @@ TEST(the_numbers_are_the_kernels)
         [BH_CALL_PIDFD_GETFD] = SYS_pidfd_getfd,
         [BH_CALL_PROCESS_VM_WRITEV] = SYS_process_vm_writev,
         [BH_CALL_PROCESS_MADVISE] = SYS_process_madvise,
+        [BH_CALL_USERFAULTFD] = SYS_userfaultfd,
     };
     const struct bh_filter_arch *arch = bh_filter_here();
     CHECK(arch != NULL);
@@ -242,6 +244,10 @@ static long steal_fd(void)
     int fd = (int)syscall(SYS_pidfd_open, getppid(), 0);
     return fd < 0 ? -errno : result(syscall(SYS_pidfd_getfd, fd, 0, 0));
 }
+static long own_faults(void)
+{
+    return result(syscall(SYS_userfaultfd, O_CLOEXEC));
+}
 #ifdef __x86_64__
 static long x32(void)
 {
@@ -298,6 +304,7 @@ static const struct {
     {"ptrace", trace, -1, -EPERM},
     {"writing into another process", write_to_parent, -1, -EPERM},
     {"taking a descriptor", steal_fd, -1, -EPERM},
+    {"pages that a process fills in itself", own_faults, -1, -EPERM},
 #ifdef __x86_64__
     {"the x32 entry", x32, -1, -ENOSYS},
     {"the 32-bit entry", compat, -1, -ENOSYS},

@@ -427,10 +427,19 @@ union said {
     struct bh_govern_answer answer;
 };
 
+static void fill_in(struct bh_govern_row *row)
+{
+    row->sm_permille = row->dram_permille = row->pcie_permille = UINT32_MAX;
+    row->power_permille = row->lowered_permille = UINT32_MAX;
+}
+
 /* One of a list. false: there is no such message. */
 static bool take(union said *m, size_t n, struct bh_governor_all *all)
 {
-    if (n == sizeof(m->row) && m->op == BH_GOVERN_ROW) {
+    if (m->op == BH_GOVERN_ROW &&
+        n == bh_govern_row_bytes(all->older ? BH_GOVERN_WIRE_OLDEST : BH_GOVERN_WIRE_VERSION)) {
+        if (all->older)
+            fill_in(&m->row);
         m->row.name[sizeof(m->row.name) - 1] = '\0';
         *bh_vec_push(&all->rows) = m->row;
     } else if (n == sizeof(m->noise) && m->op == BH_GOVERN_NOISE) {
@@ -489,8 +498,17 @@ static int ask(const struct bh_govern_order *order, int patience_ms, struct bh_g
 
 int bh_governor_list(struct bh_governor_all *add, int patience_ms, struct bh_err *err)
 {
-    const struct bh_govern_order order = {.op = BH_GOVERN_LIST, .version = BH_GOVERN_WIRE_VERSION};
-    return ask(&order, patience_ms, add, err);
+    struct bh_govern_order order = {.op = BH_GOVERN_LIST, .version = BH_GOVERN_WIRE_VERSION};
+    const int64_t until = bh_warden_now_ms() + patience_ms;
+    struct bh_err again;
+    add->older = false;
+    const int rc = ask(&order, patience_ms, add, err);
+    if (rc != BH_CONFLICT)
+        return rc;
+    /* One from before an upgrade refuses what it does not know, and says nothing else. */
+    order.version = BH_GOVERN_WIRE_OLDEST;
+    add->older = true;
+    return ask(&order, (int)left_of(until), add, &again) == BH_OK ? BH_OK : rc;
 }
 
 /* A name that is a number is taken for one. */
@@ -508,7 +526,7 @@ static int read_lease(const char *text, struct bh_govern_order *ret, struct bh_e
 static struct bh_govern_order order_of(uint64_t lease, enum bh_govern_what what)
 {
     return (struct bh_govern_order){
-        .op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_VERSION, .lease = lease, .what = (uint32_t)what};
+        .op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_OLDEST, .lease = lease, .what = (uint32_t)what};
 }
 
 int bh_governor_order(uint64_t lease, enum bh_govern_what what, struct bh_err *err)

@@ -50,6 +50,7 @@ struct bh_governor_all {
     struct bh_governor_rows rows;
     struct bh_governor_pids pids;
     struct bh_governor_noise noise; /* who slows whom */
+    bool older;                     /* it is from before an upgrade: what it cannot tell is UINT32_MAX */
 };
 void bh_governor_all_fini(struct bh_governor_all *a);
 /* All that it says, within that time. */

@@ -18,7 +18,8 @@
 static char folder[BH_SCRATCH_SOCKET_PATH], path[108];
 static struct bh_err err;
 
-/* A governor of a kind: one connection, one order, and what it answers. */
+/* A governor of a kind: one connection (or so many), one order each, and what it answers. */
+static int connections = 1;
 typedef void plays(int fd, const struct bh_govern_order *order);
 
 static void answer(int fd, int32_t code, const char *text)
@@ -39,9 +40,12 @@ static pid_t governor(plays *play)
     (void)fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
-        const int fd = accept(s, NULL, NULL);
-        if (bh_fds_recv(fd, &order, sizeof(order), NULL, 0, NULL) == BH_OK)
-            play(fd, &order);
+        for (int i = 0; i < connections; i++) {
+            const int fd = accept(s, NULL, NULL);
+            if (bh_fds_recv(fd, &order, sizeof(order), NULL, 0, NULL) == BH_OK)
+                play(fd, &order);
+            close(fd);
+        }
         _exit(0);
     }
     close(s);
@@ -96,6 +100,21 @@ static void rows_of_two(int fd, const struct bh_govern_order *order)
     for (size_t i = 0; i < BH_COUNT_OF(pids); i++)
         (void)!bh_fds_send(fd, &pids[i], sizeof(pids[i]), NULL, 0, NULL);
     (void)!bh_fds_send(fd, &noise, sizeof(noise), NULL, 0, NULL);
+    answer(fd, 0, "");
+}
+
+/* A governor of version 3: it refuses a list of another version, and its rows are shorter. */
+static void rows_of_before(int fd, const struct bh_govern_order *order)
+{
+    enum { ROW_3 = 232 };
+    static const struct bh_govern_row row = {
+        .op = BH_GOVERN_ROW, .gpu = 0, .lease = 11, .name = "a", .n_pids = 1, .pids = {5}};
+    if (order->version != 3) {
+        answer(fd, BH_CONFLICT, "the governor speaks version 3");
+        return;
+    }
+    if (order->op == BH_GOVERN_LIST)
+        (void)!bh_fds_send(fd, &row, ROW_3, NULL, 0, NULL);
     answer(fd, 0, "");
 }
 
@@ -155,6 +174,22 @@ TEST(a_list_is_all_rows_up_to_the_answer)
     CHECK(all.pids.n == 4 && all.pids.at[2].lease == 11 && all.pids.at[2].pid == 103);
     CHECK(all.noise.n == 1 && all.noise.at[0].gpu == 1);
     CHECK_STR(all.noise.at[0].text, "lease 11 (a) slowed lease 12 (b)");
+    bh_governor_all_fini(&all);
+    over(pid);
+    end();
+}
+
+TEST(a_governor_from_before_an_upgrade_is_listed_and_obeys)
+{
+    struct bh_governor_all all = {0};
+    begin();
+    connections = 3;
+    const pid_t pid = governor(rows_of_before);
+    CHECK_EQ(bh_governor_list(&all, BH_GOVERNOR_MS, &err), BH_OK);
+    CHECK_EQ(bh_governor_order(11, BH_GOVERN_PAUSE, &err), BH_OK);
+    connections = 1;
+    CHECK(all.older && all.rows.n == 1 && all.rows.at[0].lease == 11 && all.rows.at[0].pids[0] == 5);
+    CHECK(all.rows.at[0].sm_permille == UINT32_MAX && all.rows.at[0].lowered_permille == UINT32_MAX);
     bh_governor_all_fini(&all);
     over(pid);
     end();

@@ -51,6 +51,8 @@ struct bh_driver {
     /* Managed memory a process has mapped, which no count shows. files: its open files of that kind, as duplicates.
      * Negative: it cannot be told. */
     int64_t (*mapped)(uint32_t pid, const int *files, size_t n);
+    bool
+        maps_in_mmap; /* such memory is mapped by mmap itself: a thread that is in another call has done so, or will not */
     /* Is this GPU among those it counts on? One that was lost when it was opened is not. */
     bool (*counts)(const void *self, uint32_t gpu);
     /* A second name, of our own, for somebody's memory on a GPU. An enum rm_status; RM_NOT_SUPPORTED where that cannot be

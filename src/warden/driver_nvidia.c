@@ -151,6 +151,7 @@ const struct bh_driver bh_driver_nvidia = {
     .watch_busy = bh_driver_rm_watch_busy,
     .busy = bh_driver_rm_busy,
     .mapped = mapped,
+    .maps_in_mmap = true,
     .open = open_counter,
     .close = bh_driver_rm_close,
     .check = check,

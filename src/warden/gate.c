@@ -9,6 +9,7 @@
 #include "warden/gate_inside.h"
 
 #include "warden/gate_view.h"
+#include "warden/thread.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -206,7 +207,7 @@ static void file_closing(void *arg, const struct bh_remote_file *f)
 static void process_learned(void *arg, struct bh_remote_process *p)
 {
     struct bh_gate *g = arg;
-    p->started = bh_gate_started(p->pid);
+    p->started = bh_thread_started(p->pid);
     bh_journal_process(g->journal, &(struct bh_journal_process){p->pid, p->started});
     bh_gate_process_new(g, p);
 }
@@ -251,10 +252,9 @@ static void tell_rest(void *arg, struct bh_journal *j)
         bh_journal_process(j, &(struct bh_journal_process){p->pid, p->started});
         for (size_t k = 0; k < p->slots.n; k++)
             file_held(g, p, p->slots.at[k].fd, &g->remote.files.at[p->slots.at[k].file]);
-        for (size_t k = 0; k < BH_REMOTE_MAPPING; k++)
-            if (p->mapping[k].tid)
-                bh_journal_mapping(
-                    j, &(struct bh_journal_mapping){p->pid, p->mapping[k].tid, p->mapping[k].bytes});
+        for (size_t k = 0; k < p->mapping.n; k++)
+            bh_journal_mapping(
+                j, &(struct bh_journal_mapping){p->pid, p->mapping.at[k].tid, p->mapping.at[k].bytes});
     }
 }
 

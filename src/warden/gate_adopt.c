@@ -13,83 +13,18 @@
 
 #include "gpu/abi/rm.h"
 #include "warden/gate_driver.h"
+#include "warden/thread.h"
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum {
-    GHOSTS_AT_ONCE = 256, /* counted together: mostly none of them has anything */
-    /* Of /proc/PID/stat, after the name in parentheses. */
-    STATE_FIELD = 1,
-    CPU_FIELD = 12, /* in user mode, and then in the kernel's */
-    STARTED_FIELD = 20,
-    CPU_PASSED = 2, /* the kernel's units, of 10 ms, cut off: no call that maps something takes so long */
-};
+enum { GHOSTS_AT_ONCE = 256 }; /* counted together: mostly none of them has anything */
 
 /* ---- processes and files ---- */
 
-struct stat_line {
-    char text[1024];
-};
-
-static void read_stat(const char *path, struct stat_line *ret)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    const ssize_t n = fd < 0 ? -1 : read(fd, ret->text, sizeof(ret->text) - 1);
-    if (fd >= 0)
-        close(fd);
-    ret->text[n > 0 ? n : 0] = '\0';
-}
-
-/* NULL: it has none. */
-static const char *field_of(const struct stat_line *line, int field)
-{
-    /* The name may hold anything, a parenthesis too. */
-    const char *at = strrchr(line->text, ')');
-    for (int i = 0; at && i < field; i++)
-        at = strchr(at + 1, ' ');
-    return at ? at + 1 : NULL;
-}
-
-static uint64_t number_of(const struct stat_line *line, int field)
-{
-    const char *at = field_of(line, field);
-    char word[24] = {0};
-    uint64_t number = 0;
-    for (size_t i = 0; at && i + 1 < sizeof(word) && at[i] >= '0' && at[i] <= '9'; i++)
-        word[i] = at[i];
-    return bh_uint_parse(word, UINT64_MAX, &number, NULL) == BH_OK ? number : 0;
-}
-
-uint64_t bh_gate_started(uint32_t pid)
-{
-    char path[32];
-    struct stat_line line;
-    (void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-    read_stat(path, &line);
-    return number_of(&line, STARTED_FIELD);
-}
-
-bool bh_gate_may_be_in_call(uint32_t pid, uint32_t tid, uint64_t *cpu)
-{
-    char path[48];
-    struct stat_line line;
-    (void)snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", pid, tid);
-    read_stat(path, &line);
-    const char *state = field_of(&line, STATE_FIELD);
-    if (!state || !*state || !strchr("RDTt", *state))
-        return false;
-    const uint64_t now = 1 + number_of(&line, CPU_FIELD) + number_of(&line, CPU_FIELD + 1);
-    if (*cpu == 0)
-        *cpu = now;
-    return now - *cpu < CPU_PASSED;
-}
-
 static void adopt_process(struct bh_gate *g, const struct bh_journal_process *known)
 {
-    const uint64_t started = bh_gate_started(known->pid);
+    const uint64_t started = bh_thread_started(known->pid);
     struct bh_remote_process *p =
         started && started == known->started ? bh_remote_process(&g->remote, known->pid) : NULL;
     if (p) {
@@ -165,16 +100,9 @@ static void expect_mappings(struct bh_gate *g, const struct bh_journal_found *fo
     for (size_t i = 0; i < found->mappings.n; i++) {
         const struct bh_journal_mapping *m = &found->mappings.at[i];
         struct bh_remote_process *p = process_by_pid(g, m->pid);
-        size_t at = 0;
-        while (p && at < BH_REMOTE_MAPPING && p->mapping[at].tid)
-            at++;
-        if (!p || at == BH_REMOTE_MAPPING)
-            continue;
-        p->mapping[at].tid = m->tid;
-        p->mapping[at].tick = g->ticks;
-        p->mapping[at].bytes = m->bytes < p->mapped ? m->bytes : p->mapped;
-        p->mapping[at].cpu = 0;
-        p->mapping[at].unsettled = true; /* it may have been given up, and mapped since */
+        if (p)
+            bh_gate_expect(g, p, m->tid, m->bytes < p->mapped ? m->bytes : p->mapped)->unsettled =
+                true; /* it may have been given up, and mapped since */
     }
 }
 

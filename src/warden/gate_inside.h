@@ -79,11 +79,6 @@ void bh_gate_finish_flight(struct bh_gate *g);
 /* Around each call that is asked of the driver: what it names is written down first. */
 void bh_gate_issuing(struct bh_gate *g, const struct bh_gate_call *c, uint32_t number, const void *arg);
 void bh_gate_issued(struct bh_gate *g, uint32_t number, void *arg);
-/* When its process began, as the kernel counts; 0: it is gone. */
-uint64_t bh_gate_started(uint32_t pid);
-/* May a thread be in a call still that was let through? Not where it waits for something else, or has had processor time since.
- * cpu: its time when that was asked first; 0: now. */
-bool bh_gate_may_be_in_call(uint32_t pid, uint32_t tid, uint64_t *cpu);
 
 /* gate_calls.c */
 int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint64_t arg);
@@ -97,6 +92,9 @@ void bh_gate_undo(struct bh_gate *g, struct bh_gate_call *c);
 /* Takes of the cap, looking again at what is really held before it says no. */
 bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes);
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes);
+/* From now on a thread may map so much. */
+struct bh_remote_mapping *bh_gate_expect(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid,
+                                         uint64_t bytes);
 /* A thread that calls again has mapped what it was granted, or will not. */
 void bh_gate_mapped(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid);
 /* Have calls that were let through taken what was not granted? False: they have, and the lease was ended; or it

@@ -8,6 +8,8 @@
  */
 #include "warden/gate_inside.h"
 
+#include "warden/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,7 +24,7 @@ enum {
     IDLE_TICKS = 25,    /* without a call: then slower */
     SLOWER = 10,        /* times */
     COST_PART = 25,     /* a tick may take this part of the time, but not for longer than ... */
-    STRETCH_MAX = 3,    /* ... so many ticks: with one more for the verdict that is 80 ms */
+    STRETCH_MAX = 3,    /* ... so many ticks: with half of one more for the verdict that is 70 ms */
     MAPS_EVERY = 16,    /* ticks; a process's list of mappings can be long */
     LOST_EVERY = 64,    /* ticks: for files that nobody has and that hold nothing, ... */
     LOST_MAX = 64,      /* ... and how many of them may wait for it */
@@ -30,8 +32,20 @@ enum {
     COUNT_FAILURES_MAX = 3,
     UVM_FILES_MAX = 16,
     MAPPING_TICKS = 3,
+    MAPPING_SOME =
+        64, /* threads of a process that were granted a mapping: then those that ended are looked for, ... */
+    MAPPING_MOST = 4096, /* ... and so many may there be */
+    MAP_NS = 10000000,   /* of processor time: no call that maps something takes so long */
+    AWAIT_NS = 25000000, /* before a refusal */
     COUNT_TRIES = 3,
 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
 
 /* ---- counting ---- */
 
@@ -126,33 +140,87 @@ static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
 
 /* ---- managed memory ---- */
 
-/* What threads of it were granted and may not have mapped yet. A thread that does not come back is waited for a while, and
- * on a machine with much to do for as long as it may not have come to it. */
+/*
+ * Has a thread mapped what it was granted, or will it not? That is known of one that is gone, that has had more processor time
+ * than any such call takes, or that waits in another call. Where mmap itself does not map (simulated silicon) one that waits
+ * is given some time first.
+ */
+static bool is_settled(const struct bh_gate *g, const struct bh_remote_process *p,
+                       const struct bh_remote_mapping *m, struct bh_thread_seen *seen)
+{
+    bh_thread_look(p->pid, m->tid, seen);
+    if (!seen->state || seen->cpu_ns > m->cpu_ns + MAP_NS)
+        return true;
+    if (g->driver->maps_in_mmap && !strchr("R?", seen->state))
+        return bh_thread_waits_elsewhere(p->pid, m->tid, SYS_mmap);
+    return g->ticks - m->tick > MAPPING_TICKS && !strchr("RDTt?", seen->state);
+}
+
+/* What threads of it were granted and may not have mapped yet. */
 static uint64_t mapping(const struct bh_gate *g, struct bh_remote_process *p)
 {
     uint64_t bytes = 0;
-    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++) {
-        if (p->mapping[i].tid && p->mapping[i].bytes && g->ticks - p->mapping[i].tick > MAPPING_TICKS &&
-            !bh_gate_may_be_in_call(p->pid, p->mapping[i].tid, &p->mapping[i].cpu)) {
-            p->mapping[i].bytes = 0;
-            p->mapping[i].unsettled = true;
+    for (size_t i = p->mapping.n; i-- > 0;) {
+        struct bh_remote_mapping *m = &p->mapping.at[i];
+        struct bh_thread_seen seen = {.state = '?'};
+        if (m->bytes && is_settled(g, p, m, &seen)) {
+            m->bytes = 0;
+            m->unsettled = true;
         }
-        bytes += p->mapping[i].tid ? p->mapping[i].bytes : 0;
+        bytes += m->bytes;
+        if (!seen.state) /* it does not come back */
+            p->mapping.at[i] = p->mapping.at[--p->mapping.n];
     }
     return bytes;
 }
 
-/* With more threads than places one is credited early, and charged again when it is seen. */
-static void mapping_begins(const struct bh_gate *g, struct bh_remote_process *p, uint32_t tid, uint64_t bytes)
+/* Before a refusal: one that runs will soon be known to have mapped, or to be at something else. Not for long: others wait. */
+static void await_mappings(const struct bh_gate *g)
 {
-    size_t at = 0;
-    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
-        at = p->mapping[at].tid && (!p->mapping[i].tid || !p->mapping[i].bytes) ? i : at;
-    p->mapping[at].tid = tid;
-    p->mapping[at].tick = g->ticks;
-    p->mapping[at].bytes = bytes;
-    p->mapping[at].cpu = 0;
-    p->mapping[at].unsettled = false;
+    const uint64_t until = now_ns() + AWAIT_NS;
+    for (bool runs = true; runs && now_ns() < until;) {
+        runs = false;
+        for (size_t i = 0; i < g->remote.processes.n && !runs; i++) {
+            const struct bh_remote_process *p = g->remote.processes.at[i];
+            for (size_t k = 0; k < p->mapping.n && !runs; k++) {
+                struct bh_thread_seen seen;
+                runs = p->mapping.at[k].bytes && !is_settled(g, p, &p->mapping.at[k], &seen) &&
+                       seen.state == 'R';
+            }
+        }
+        if (runs)
+            (void)usleep(1000);
+    }
+}
+
+/* Threads that have ended are not waited for. */
+static void forget_ended(struct bh_remote_process *p)
+{
+    for (size_t i = p->mapping.n; i-- > 0;) {
+        struct bh_thread_seen seen = {.state = '?'};
+        if (!p->mapping.at[i].bytes)
+            bh_thread_look(p->pid, p->mapping.at[i].tid, &seen);
+        if (!seen.state)
+            p->mapping.at[i] = p->mapping.at[--p->mapping.n];
+    }
+}
+
+/* One entry a thread; when there are too many nobody maps: what is not known to be mapped would be given away. */
+static bool has_room_to_map(struct bh_remote_process *p)
+{
+    if (p->mapping.n && p->mapping.n % MAPPING_SOME == 0)
+        forget_ended(p);
+    return p->mapping.n < MAPPING_MOST;
+}
+
+struct bh_remote_mapping *bh_gate_expect(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid,
+                                         uint64_t bytes)
+{
+    struct bh_remote_mapping *m = bh_vec_push(&p->mapping);
+    struct bh_thread_seen seen;
+    bh_thread_look(p->pid, tid, &seen);
+    *m = (struct bh_remote_mapping){.tid = tid, .tick = g->ticks, .bytes = bytes, .cpu_ns = seen.most_ns};
+    return m;
 }
 
 /* A shared mapping was let through a little while ago: it may have become one of another file. */
@@ -191,10 +259,10 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
 void bh_gate_mapped(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid)
 {
     bool unsettled = false;
-    for (size_t i = 0; i < BH_REMOTE_MAPPING; i++)
-        if (p->mapping[i].tid == tid) {
-            unsettled |= p->mapping[i].unsettled;
-            p->mapping[i].tid = 0;
+    for (size_t i = p->mapping.n; i-- > 0;)
+        if (p->mapping.at[i].tid == tid) {
+            unsettled |= p->mapping.at[i].unsettled;
+            p->mapping.at[i] = p->mapping.at[--p->mapping.n];
         }
     /* What was credited is charged again before it is given away. Where that is no longer possible the next tick says so. */
     if (unsettled)
@@ -219,6 +287,7 @@ static void look_again(struct bh_gate *g)
     bh_remote_sweep(&g->remote);
     (void)bh_gate_close_lost(g, false);
     (void)bh_proof_settle(&g->proof);
+    await_mappings(g);
     (void)look_all_mapped(g, true);
     bh_gate_count(g);
 }
@@ -239,8 +308,9 @@ bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes)
 {
     struct bh_remote_process *p = c->process;
-    bool good = g->count_failures < COUNT_FAILURES_MAX && bh_ledger_map(g->ledger, p->pid, bytes);
-    if (!good) {
+    const bool room = has_room_to_map(p);
+    bool good = room && g->count_failures < COUNT_FAILURES_MAX && bh_ledger_map(g->ledger, p->pid, bytes);
+    if (room && !good) {
         look_again(g);
         good = g->count_failures == 0 && bh_ledger_map(g->ledger, p->pid, bytes);
     }
@@ -249,7 +319,7 @@ bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes
         return false;
     }
     p->mapped += bytes;
-    mapping_begins(g, p, c->tid, bytes);
+    (void)bh_gate_expect(g, p, c->tid, bytes);
     return true;
 }
 
@@ -380,18 +450,13 @@ void bh_gate_wake(struct bh_gate *g)
 uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over)
 {
     const uint64_t tick_ns = (uint64_t)tick_ms * 1000000;
-    const uint64_t ticks = over ? 1 : (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
+    if (over) /* what is left is the verdict */
+        return tick_ms > 1 ? tick_ms / 2 : 1;
+    const uint64_t ticks = (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
     return tick_ms * (uint32_t)(ticks < 1 ? 1 : ticks > STRETCH_MAX ? STRETCH_MAX : ticks);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
-/* While there is doubt, at the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
+/* While there is doubt, at twice the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
 static void pace_on(struct bh_gate *g, uint64_t cost_ns)
 {
     g->idle = g->over ? 0 : g->idle + 1;

@@ -2,6 +2,9 @@
 /* What gets past the calls: seen in the driver's count, counted, and ended when it is too much. */
 #include "warden/gate_fixture.h"
 #include "warden/gate_inside.h"
+#include "warden/thread.h"
+
+#include <sched.h>
 
 static const uint64_t cap = 64 * BH_MIB;
 
@@ -148,7 +151,8 @@ TEST(ticks_that_take_long_come_less_often_but_not_while_there_is_doubt)
     CHECK_EQ(bh_gate_pace_ms(20, 8 * MS / 10 + 1, false), 40);
     CHECK_EQ(bh_gate_pace_ms(20, 2 * MS, false), 60);
     CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, false), 60);
-    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, true), 20);
+    CHECK_EQ(bh_gate_pace_ms(20, UINT64_C(100000) * MS, true), 10);
+    CHECK_EQ(bh_gate_pace_ms(1, 0, true), 1);
 }
 
 static void much_behind(void)
@@ -362,6 +366,148 @@ TEST(whoever_is_slow_to_map_what_it_was_granted_has_it_still)
         sim_begin();
         CHECK_EQ(lease(cap, ways[i], &s), 0);
         CHECK_STR(s.why_killed, "");
+        CHECK(holds_nothing_soon());
+        CHECK(sim_end());
+    }
+}
+
+/* ---- many threads, and threads that are at something else ---- */
+
+enum { MAPPERS = 40, MAPPER_MIB = 1, STACK = 64 << 10 };
+static pthread_barrier_t mappers;
+
+static uint64_t number(size_t i)
+{
+    return __atomic_load_n(&shared->number[i], __ATOMIC_SEQ_CST);
+}
+
+static int until_told(void *arg)
+{
+    const struct timespec some = {.tv_nsec = 1000000};
+    (void)arg;
+    (void)__atomic_fetch_add(&shared->number[0], 1, __ATOMIC_SEQ_CST);
+    while (!number(1))
+        (void)syscall(SYS_nanosleep, &some, NULL);
+    return 0;
+}
+
+static void *asks_and_maps(void *arg)
+{
+    const int uvm = *(int *)arg;
+    (void)pthread_barrier_wait(&mappers); /* sanitizers know of no thread that begins after such a child */
+    ask_to_map(uvm, MAPPER_MIB * BH_MIB);
+    /* Nobody can interrupt it while this child lives: as in a call that waits for a lock. */
+    char *stack = bh_alloc(1, STACK);
+    HOLDS(clone(until_told, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL) > 0);
+    map_now(uvm, MAPPER_MIB * BH_MIB);
+    (void)__atomic_fetch_add(&shared->number[2], 1, __ATOMIC_SEQ_CST);
+    until_killed();
+    return NULL;
+}
+
+/* More threads between the answer and the mapping than were ever thought of. */
+static void maps_by_many(void)
+{
+    pthread_t thread;
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    HOLDS(pthread_barrier_init(&mappers, NULL, MAPPERS) == 0);
+    for (int i = 0; i < MAPPERS; i++)
+        HOLDS(pthread_create(&thread, NULL, asks_and_maps, &uvm) == 0);
+    while (number(0) < MAPPERS)
+        (void)usleep(1000);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 24 * BH_MIB) == RM_OK); /* all that is left */
+    for (int i = 0; i < 20; i++)
+        HOLDS(!can_map(uvm, BH_MIB));
+    __atomic_store_n(&shared->number[1], 1, __ATOMIC_SEQ_CST);
+    while (number(2) < MAPPERS)
+        (void)usleep(1000);
+    HOLDS(!can_map(uvm, BH_MIB));
+}
+
+TEST(many_threads_that_are_slow_to_map_have_it_still)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, maps_by_many, &s), 0);
+    CHECK_STR(s.why_killed, "");
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+static struct {
+    int uvm, gone[2];
+    bool spins;
+} other;
+
+static uint64_t own_cpu_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Maps all there is and unmaps it, which nobody sees; then it is at something else, and makes no call that the gate sees. */
+static void *maps_and_unmaps(void *arg)
+{
+    enum {
+        LONGER_MS = 30
+    }; /* than any call that maps takes; what the kernel has summed up is some milliseconds old */
+    uint64_t range;
+    (void)arg;
+    const uint64_t from = own_cpu_ms();
+    void *at = bh_sim_mmap(other.uvm, cap, PROT_READ | PROT_WRITE, MAP_SHARED, &range);
+    HOLDS(at != MAP_FAILED && bh_sim_munmap(other.uvm, at, cap, range) == 0);
+    while (other.spins && own_cpu_ms() - from < LONGER_MS)
+        continue;
+    __atomic_store_n(&shared->number[0], (uint64_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+    while (other.spins && !number(1))
+        continue;
+    (void)!read(other.gone[0], &(char){0}, 1);
+    return NULL;
+}
+
+static bool waits(uint64_t tid)
+{
+    struct bh_thread_seen seen;
+    bh_thread_look((uint32_t)getpid(), (uint32_t)tid, &seen);
+    return seen.state == 'S';
+}
+
+/* What one thread gave back another one takes at once. */
+static void frees_and_takes_at_once(void)
+{
+    pthread_t thread;
+    int fd = tenant_open(T_CLIENT);
+    other.uvm = uvm_open();
+    for (int i = 0; i < 20; i++) {
+        HOLDS(pipe(other.gone) == 0);
+        shared->number[0] = shared->number[1] = 0;
+        HOLDS(pthread_create(&thread, NULL, maps_and_unmaps, NULL) == 0);
+        while (!number(0) || (!other.spins && !waits(number(0))))
+            (void)usleep(100);
+        HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
+        HOLDS(tenant_free(fd, T_CLIENT, T_MEM) == RM_OK);
+        __atomic_store_n(&shared->number[1], 1, __ATOMIC_SEQ_CST);
+        close(other.gone[1]);
+        HOLDS(pthread_join(thread, NULL) == 0);
+        close(other.gone[0]);
+    }
+}
+
+TEST(what_one_thread_unmapped_another_has_at_once)
+{
+    /* One that waits is at something else, where the call itself maps. */
+    struct bh_driver driver = bh_driver_simulated;
+    driver.maps_in_mmap = true;
+    for (int spins = 0; spins < 2; spins++) {
+        struct bh_gate_stats s;
+        other.spins = spins;
+        lease_driver = spins ? NULL : &driver;
+        sim_begin();
+        const int rc = lease(cap, frees_and_takes_at_once, &s);
+        lease_driver = NULL;
+        CHECK_EQ(rc, 0);
+        CHECK_EQ(s.refused_memory, 0);
         CHECK(holds_nothing_soon());
         CHECK(sim_end());
     }

@@ -58,8 +58,10 @@ struct bh_link {
     /* Of this governor. */
     int64_t heard_ms;
     bool joined; /* it has said so */
-    bool said;   /* it was asked to let us join */
-    bool full;   /* it has to read first */
+    bool
+        hears_own; /* ... and that it takes what tenants say themselves: one from before an upgrade does not */
+    bool said;     /* it was asked to let us join */
+    bool full;     /* it has to read first */
     struct bh_ledger_runs told;
     BH_VEC(uint32_t) pids; /* told, up to sent; the rest is on its way */
     size_t pids_sent;
@@ -186,7 +188,7 @@ static bool send_now(struct bh_link *l, const void *m, size_t n)
 static void tell_join(struct bh_link *l)
 {
     struct bh_govern_join j = {.op = BH_GOVERN_JOIN,
-                               .version = BH_GOVERN_WIRE_VERSION,
+                               .version = BH_GOVERN_WIRE_OLDEST,
                                .root_pid = l->gate->config->root_pid,
                                .weight = l->share.weight,
                                .cap_permille = l->share.cap_permille,
@@ -324,7 +326,7 @@ static void tell_own(struct bh_link *l)
     struct bh_govern_own m;
     if (!l->probe.hot || !bh_link_probe_read(&l->probe, now_ms(), &m))
         return;
-    if (l->said)
+    if (l->joined && l->hears_own)
         (void)send_now(l, &m, sizeof(m));
     if (!l->probe.hot)
         listen_to_probe(l, EPOLL_CTL_MOD);
@@ -431,6 +433,8 @@ static bool hear(struct bh_link *l, const void *bytes, size_t n, struct bh_err *
         (void)bh_fail(err, (enum bh_code)answer.code, "the governor: %s", answer.text);
         return false;
     }
+    if (!l->joined)
+        l->hears_own = strcmp(answer.text, BH_GOVERN_HEARS_OWN) == 0;
     l->joined = true;
     l->silences = 0;
     l->gate->stats->lease = answer.lease; /* the next warden comes back by it */

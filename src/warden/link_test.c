@@ -21,7 +21,7 @@ static void hears_all(struct governed *g)
 {
     union said m;
     PLAYS(hear_link(g->governor, &m) == sizeof(m.join) && m.op == BH_GOVERN_JOIN);
-    PLAYS(m.join.version == BH_GOVERN_WIRE_VERSION && m.join.weight == 30 && m.join.cap_permille == 250 &&
+    PLAYS(m.join.version == BH_GOVERN_WIRE_OLDEST && m.join.weight == 30 && m.join.cap_permille == 250 &&
           m.join.floor_permille == 50 && m.join.lease == 0 && strcmp(m.join.name, "it") == 0);
     const uint32_t pid = m.join.root_pid;
     answer_join(g->governor, 0, "");

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sysmacros.h>
@@ -108,18 +109,23 @@ static bool skip_word(struct cursor *c)
 }
 
 /* `from-to rwxp offset major:minor inode   path` */
+static bool read_line(const char *line, size_t n_line, struct one *ret)
+{
+    struct cursor c = {line, line + n_line};
+    if (!number(&c, 16, '-', &ret->from) || !number(&c, 16, ' ', &ret->to) || !skip_word(&c) ||
+        !skip_word(&c) || !number(&c, 16, ':', &ret->on_major) || !number(&c, 16, ' ', &ret->on_minor) ||
+        !number(&c, 10, ' ', &ret->inode) || ret->to < ret->from)
+        return false;
+    ret->name = c.at;
+    ret->n_name = (size_t)(c.end - c.at);
+    return true;
+}
+
 static uint64_t line_bytes(const char *line, size_t n_line, const struct stat *files, size_t n,
                            const char *suffix)
 {
-    struct cursor c = {line, line + n_line};
     struct one m;
-    if (!number(&c, 16, '-', &m.from) || !number(&c, 16, ' ', &m.to) || !skip_word(&c) || !skip_word(&c) ||
-        !number(&c, 16, ':', &m.on_major) || !number(&c, 16, ' ', &m.on_minor) ||
-        !number(&c, 10, ' ', &m.inode) || m.to < m.from)
-        return 0;
-    m.name = c.at;
-    m.n_name = (size_t)(c.end - c.at);
-    return bytes_of(&m, files, n, suffix);
+    return read_line(line, n_line, &m) ? bytes_of(&m, files, n, suffix) : 0;
 }
 
 uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *files, size_t n,
@@ -149,13 +155,19 @@ static int64_t read_all(int fd, const struct stat *files, size_t n, const char *
     return got < 0 ? -errno : sum > INT64_MAX ? -ERANGE : (int64_t)sum;
 }
 
-static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
+static int open_maps(uint32_t pid)
 {
     char path[32];
     (void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
+{
+    const int fd = open_maps(pid);
     if (fd < 0)
-        return -errno;
+        return fd;
     int64_t sum = may_ask ? ask(fd, files, n, suffix) : -1;
     if (sum < 0)
         sum = read_all(fd, files, n, suffix);
@@ -171,4 +183,44 @@ int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const ch
 int64_t bh_maps_read_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix)
 {
     return look(pid, files, n, suffix, false);
+}
+
+/* ---- one address ---- */
+
+int bh_maps_file_at(uint32_t pid, uint64_t at, struct bh_maps_file *ret)
+{
+    struct query q = {.size = sizeof(q), .at = at};
+    const int fd = open_maps(pid);
+    if (fd < 0)
+        return fd;
+    const int error = ioctl(fd, QUERY, &q) < 0 ? errno : 0;
+    close(fd);
+    if (error == ENOENT)
+        return -error;
+    if (error)
+        return bh_maps_read_file_at(pid, at, ret);
+    *ret = (struct bh_maps_file){q.inode, q.on_major, q.on_minor};
+    return 0;
+}
+
+int bh_maps_read_file_at(uint32_t pid, uint64_t at, struct bh_maps_file *ret)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t n;
+    int rc = -ENOENT;
+    const int fd = open_maps(pid);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!f)
+        return fd;
+    while (rc == -ENOENT && (n = getline(&line, &size, f)) > 0) {
+        struct one m;
+        if (!read_line(line, (size_t)n, &m) || at < m.from || at >= m.to)
+            continue;
+        *ret = (struct bh_maps_file){m.inode, m.on_major, m.on_minor};
+        rc = 0;
+    }
+    (void)fclose(f);
+    free(line);
+    return rc;
 }

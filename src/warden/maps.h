@@ -18,4 +18,13 @@ int64_t bh_maps_read_bytes(uint32_t pid, const struct stat *files, size_t n, con
 uint64_t bh_maps_text_bytes(const char *text, size_t n_text, const struct stat *files, size_t n,
                             const char *suffix);
 
+/* The file that is mapped at an address; inode 0: none, it is memory. -ENOENT: nothing is there; another negative errno: it
+ * cannot be told. */
+struct bh_maps_file {
+    uint64_t inode, on_major, on_minor;
+};
+int bh_maps_file_at(uint32_t pid, uint64_t at, struct bh_maps_file *ret);
+/* The same as an older kernel lets it be done. */
+int bh_maps_read_file_at(uint32_t pid, uint64_t at, struct bh_maps_file *ret);
+
 #endif

@@ -65,4 +65,30 @@ TEST(sees_this_process)
     (void)fclose(f);
 }
 
+TEST(tells_which_file_is_mapped_at_an_address)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uint32_t self = (uint32_t)getpid();
+    struct stat st;
+    FILE *f = tmpfile();
+    CHECK(f && ftruncate(fileno(f), (off_t)(3 * page)) == 0 && fstat(fileno(f), &st) == 0);
+    char *at = mmap(NULL, 3 * page, PROT_READ, MAP_PRIVATE, fileno(f), 0);
+    void *none = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED && none != MAP_FAILED && munmap(at + page, page) == 0);
+    for (int old = 0; old < 2; old++) {
+        int (*file_at)(uint32_t, uint64_t, struct bh_maps_file *) =
+            old ? bh_maps_read_file_at : bh_maps_file_at;
+        struct bh_maps_file found;
+        CHECK_EQ(file_at(self, (uintptr_t)at + 2 * page + 5, &found), 0);
+        CHECK_EQ(found.inode, st.st_ino);
+        CHECK(found.on_major == major(st.st_dev) && found.on_minor == minor(st.st_dev));
+        CHECK_EQ(file_at(self, (uintptr_t)none, &found), 0);
+        CHECK_EQ(found.inode, 0);
+        CHECK_EQ(file_at(self, (uintptr_t)at + page, &found), -ENOENT);
+        CHECK_EQ(file_at(UINT32_MAX, (uintptr_t)at, &found), -ENOENT);
+    }
+    CHECK(munmap(at, page) == 0 && munmap(at + 2 * page, page) == 0 && munmap(none, page) == 0);
+    (void)fclose(f);
+}
+
 TEST_MAIN

@@ -416,6 +416,7 @@ void bh_remote_forget(struct bh_remote *r, struct bh_remote_process *p)
         }
     close(p->pidfd);
     bh_vec_fini(&p->slots);
+    bh_vec_fini(&p->mapping);
     free(p);
 }
 

@@ -27,11 +27,16 @@ struct bh_remote_piece {
 int bh_remote_write(uint32_t tid, const struct bh_remote_piece *pieces,
                     size_t n); /* up to 2, in this order */
 
-enum { BH_REMOTE_MAPPING = 16 };
-
 struct bh_remote_slot {
     int fd;        /* the tenant's */
     uint32_t file; /* index */
+};
+
+struct bh_remote_mapping {
+    uint32_t tid, tick;
+    uint64_t bytes;
+    uint64_t cpu_ns; /* the thread's processor time when it was let through */
+    bool unsettled;  /* when the thread comes back it is looked at what it has mapped */
 };
 
 struct bh_remote_process {
@@ -46,12 +51,7 @@ struct bh_remote_process {
     uint64_t mapped;      /* managed memory granted */
     bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
     uint32_t let_map_tick;
-    struct {
-        uint32_t tid, tick;
-        uint64_t bytes;
-        uint64_t cpu;   /* of the thread's, when it was waited for longer than that should take; 0: not yet */
-        bool unsettled; /* when the thread comes back it is looked at what it has mapped */
-    } mapping[BH_REMOTE_MAPPING]; /* of it: what a thread may be about to map; tid 0: free */
+    BH_VEC(struct bh_remote_mapping) mapping; /* of it: what threads may be about to map, one each */
 };
 
 struct bh_remote_file {

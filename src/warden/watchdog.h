@@ -5,8 +5,12 @@
  * Reading a tenant's memory can take as long as the tenant likes: a page may be one that it fills in itself (userfaultfd, a
  * file system of its own). While the warden waits nothing is counted. So a thread of its own looks how long the warden
  * has been reading, and ends those who keep it; where that does not help (somebody unknown fills in the page) it ends the
- * warden, for another one to take over. A warden that only waits for a processor is kept by nobody. A process that forks, or
- * gives much memory back, is not to be looked at until the kernel is done with its tables: so who has much may take longer.
+ * warden, for another one to take over. A warden that only waits for a processor is kept by nobody.
+ *
+ * What it waits for (waits.h) decides how long that may be. A page that a process fills in is waited for three looks of the
+ * watchdog, of which there are twenty within the limit: nobody needs such a page for a call of the driver. One that comes from
+ * a disk may take five times the limit. A process that forks, or gives much memory back, is not to be looked at until
+ * the kernel is done with its tables: so who has much may take longer. Where the kernel does not tell, this last one decides.
  */
 #ifndef BH_WARDEN_WATCHDOG_H
 #define BH_WARDEN_WATCHDOG_H
@@ -18,7 +22,7 @@
 
 struct bh_watchdog;
 
-/* limit_ms: for how long one look at a tenant may take. */
+/* limit_ms: for how long one look at a tenant without memory may take, where nothing more is known. */
 int bh_watchdog_start(uint32_t limit_ms, struct bh_watchdog **ret, struct bh_err *err) BH_MUST_USE;
 void bh_watchdog_stop(struct bh_watchdog *w); /* NULL: nothing */
 

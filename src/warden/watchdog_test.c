@@ -2,10 +2,10 @@
 #include "warden/watchdog.h"
 
 #include "base/test.h"
+#include "warden/served_page_fixture.h"
 
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
+#include <stdlib.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,7 +61,6 @@ TEST(who_keeps_the_warden_is_ended)
     CHECK(kill(gone.pid, SIGKILL) == 0 && ends(&gone));
 }
 
-/* A machine with too much to do lets the warden wait for a processor: that is no tenant's doing. */
 TEST(who_has_much_memory_may_take_longer)
 {
     const uint64_t gib = UINT64_C(1) << 30;
@@ -101,6 +100,7 @@ TEST(one_with_gigabytes_is_not_ended_at_once)
     (void)close(fd);
 }
 
+/* A machine with too much to do lets the warden wait for a processor: that is no tenant's doing. */
 TEST(a_warden_that_would_run_is_kept_by_nobody)
 {
     struct bh_watchdog *w;
@@ -117,6 +117,75 @@ TEST(a_warden_that_would_run_is_kept_by_nobody)
     CHECK(!bh_watchdog_bit(w) && !is_ended(&known));
     bh_watchdog_stop(w);
     CHECK(kill(known.pid, SIGKILL) == 0 && ends(&known));
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void *no_page(int way, const char *folder)
+{
+    return way == 0 ? served_by_fault(false, -1) : served_by_file(folder, way == 2);
+}
+
+/* Much memory, and pages that never come: by a fault that it fills in, from a file system of its own, and from one that is read
+ * ahead. Nobody needs the time that a fork or a disk is given for these. */
+TEST(who_fills_in_its_pages_itself_is_ended_soon)
+{
+    enum { LONG_MS = 2000 };
+    for (int way = 0; way < 3; way++) {
+        char folder[] = "/tmp/bulkhead-watchdog-XXXXXX", to[8];
+        struct bh_watchdog *w;
+        int told[2];
+        void *page;
+        CHECK(mkdtemp(folder) != NULL && pipe(told) == 0);
+        struct child who = {.pid = fork()};
+        if (who.pid == 0) {
+            page = no_page(way, folder);
+            if (!page)
+                fprintf(stderr, "# no such page here: %s\n", strerror(errno));
+            (void)!write(told[1], &page, sizeof(page));
+            for (;;)
+                (void)pause();
+        }
+        CHECK_EQ(read(told[0], &page, sizeof(page)), (ssize_t)sizeof(page));
+        CHECK_EQ(bh_watchdog_start(LONG_MS, &w, NULL), BH_OK);
+        const struct iovec local = {to, sizeof(to)}, remote = {page, sizeof(to)};
+        const uint64_t from = now_ms();
+        bh_watchdog_enter(w, (uint32_t)who.pid);
+        if (page)
+            (void)!process_vm_readv(who.pid, &local, 1, &remote, 1, 0);
+        bh_watchdog_leave(w);
+        printf("# way %d: %u ms of %d\n", way, (unsigned)(now_ms() - from), LONG_MS);
+        CHECK(!page || (bh_watchdog_bit(w) && now_ms() - from < LONG_MS));
+        bh_watchdog_stop(w);
+        CHECK(page || kill(who.pid, SIGKILL) == 0);
+        CHECK(ends(&who) && rmdir(folder) == 0);
+        close(told[0]);
+        close(told[1]);
+    }
+}
+
+/* It sleeps while nobody is looked at, and is there when somebody is. */
+TEST(one_that_keeps_the_warden_after_a_long_quiet_is_ended)
+{
+    struct bh_watchdog *w;
+    struct child who = start();
+    CHECK_EQ(bh_watchdog_start(LIMIT_MS, &w, NULL), BH_OK);
+    for (int i = 0; i < 3; i++) {
+        (void)usleep(3 * LIMIT_MS * 1000);
+        bh_watchdog_enter(w, (uint32_t)who.pid);
+        bh_watchdog_leave(w);
+    }
+    (void)usleep(3 * LIMIT_MS * 1000);
+    CHECK(!bh_watchdog_bit(w) && !is_ended(&who));
+    bh_watchdog_enter(w, (uint32_t)who.pid);
+    CHECK(ends(&who));
+    bh_watchdog_leave(w);
+    bh_watchdog_stop(w);
 }
 
 TEST(who_does_not_is_not)

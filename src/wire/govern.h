@@ -8,15 +8,23 @@
  * BH_GOVERN_SILENT_MS has stopped or hangs, and counts as lost. Whoever loses the other side undoes: a warden whose governor is
  * gone resumes its own channels, a governor whose warden is gone resumes that lease's. An operator's command asks for the list,
  * or for a pause.
- * All are of one build; the version tells when they are not.
+ *
+ * All are of one build but for a while after an upgrade: wardens and governors live on that were started before. So each
+ * version from BH_GOVERN_WIRE_OLDEST on is spoken. What a warden and a governor say to each other, and orders, are since 3 what
+ * they are now: they are sent as of 3, for a governor of that time to take. Rows are longer since 4, and again since 5: who asks
+ * for a list is answered in its own version, and one that a governor refuses it asks for in the oldest one. BH_GOVERN_OWN is
+ * understood since 5: a governor that does says so in the text of its answer to a warden that joins (BH_GOVERN_HEARS_OWN), where
+ * older ones have none.
  */
 #ifndef BH_WIRE_GOVERN_H
 #define BH_WIRE_GOVERN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     BH_GOVERN_WIRE_VERSION = 5,
+    BH_GOVERN_WIRE_OLDEST = 3,
     BH_GOVERN_NAME = 64,
     BH_GOVERN_TEXT = 480,
     BH_GOVERN_NAMES = 64,      /* channels in one message */
@@ -24,6 +32,7 @@ enum {
     BH_GOVERN_BEAT_MS = 200,
     BH_GOVERN_SILENT_MS = 1000,
 };
+#define BH_GOVERN_HEARS_OWN   "own"
 #define BH_GOVERN_SOCKET_NAME "governor.sock" /* in the run folder */
 
 enum bh_govern_op {
@@ -130,7 +139,7 @@ struct bh_govern_row {
     uint32_t corrections, tampered, pauses;
     uint32_t seen;             /* its sensors answer */
     uint64_t busy_ns;          /* GPU time since it joined */
-    uint32_t n_pids, pids[16]; /* its processes with channels, the first of them */
+    uint32_t n_pids, pids[16]; /* its processes with channels, the first of them; version 3 ends here */
     /* What it uses while it holds the card; PCIe: while it is there. UINT32_MAX: no counter, or not told apart from others'. */
     uint32_t sm_permille, dram_permille, pcie_permille;
     uint32_t power_permille;   /* what it draws, of the card's limit */
@@ -140,6 +149,16 @@ struct bh_govern_row {
     uint32_t own_p50_us, own_p99_us; /* UINT32_MAX: nothing */
     uint64_t own_garbage;            /* lines that are none */
 };
+static inline size_t bh_govern_row_bytes(uint32_t version)
+{
+    enum { VERSION_3 = 232 }; /* with what it is rounded up by */
+    return version < 4   ? VERSION_3
+           : version < 5 ? offsetof(struct bh_govern_row, own_rate_milli)
+                         : sizeof(struct bh_govern_row);
+}
+_Static_assert(offsetof(struct bh_govern_row, sm_permille) == 228 &&
+                   offsetof(struct bh_govern_row, own_rate_milli) == 248,
+               "a row of version 3 is the begin of one of version 4, and that of one of 5");
 /* Who slowed whom on a card, and what of that cannot be told: a line for people, one message each. */
 struct bh_govern_noise {
     uint32_t op, gpu;

@@ -7,6 +7,7 @@
  * silicon where BULKHEAD_SIM is set and on a real card else, by the same calls. What one says goes to stdout:
  *
  *     how WORDS        what was met; several lines are one story
+ *     pid NUMBER       who makes it
  *     got BYTES        what it believes to have
  *     holding          it waits for the end of stdin now
  *
@@ -46,6 +47,7 @@ _Noreturn void bp_cannot(const char *fmt, ...) __attribute__((format(printf, 1, 
 const char *bp_result(int rc);
 /* It must have come to this. */
 void bp_expect(const char *what, int rc, int want);
+void bp_who(void);
 void bp_got(uint64_t bytes);
 void bp_until_told(void); /* waits for the end of stdin */
 int bp_hold(void);        /* says `holding`, waits, and ends well */
@@ -156,7 +158,7 @@ extern const struct bp_attempt bp_forms[], bp_handles[], bp_keep[], bp_races[], 
     bp_reach[], bp_outsiders[], bp_steer[], bp_cuda[];
 
 /* helpers outside of the lease (watch.c) */
-int bp_watch(void);                   /* says what of the card is used, as it changes */
+int bp_watch(void);                   /* says what of the card is used, as it changes, and who is stopped */
 int bp_serve_outside(const char *at); /* hands out what a lease must not be able to use */
 
 #endif

@@ -74,6 +74,13 @@ void bp_expect(const char *what, int rc, int want)
     bp_how("%s: %s", what, bp_result(rc));
 }
 
+void bp_who(void)
+{
+    char line[48];
+    int n = snprintf(line, sizeof(line), "pid %d\n", (int)getpid());
+    (void)!write(STDOUT_FILENO, line, (size_t)n);
+}
+
 void bp_got(uint64_t bytes)
 {
     char line[48];

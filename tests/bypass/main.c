@@ -61,5 +61,6 @@ int main(int argc, char **argv)
         return usage();
     bp.piece = bp.cap / BP_PIECES / (2 * MIB) * (2 * MIB);
     bp.outside = argc == 4 ? argv[3] : NULL;
+    bp_who();
     return a->fn();
 }

@@ -7,17 +7,17 @@
  */
 #include "bypass.h"
 
+#include "warden/served_page_fixture.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -496,31 +496,50 @@ static int slack_farm(void)
 
 /* ---- the gate is kept waiting ---- */
 
-static void *waits_for_ever(void *arg)
+/* Whoever reads it waits for us. */
+static struct {
+    const struct rm *rm;
+    void *page;
+} kept;
+
+static void *asks_with_it(void *arg)
 {
-    const struct rm *r = arg;
-    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct uffdio_api api = {.api = UFFD_API};
-    struct uffdio_register reg = {.range = {(uintptr_t)page, 4096}, .mode = UFFDIO_REGISTER_MODE_MISSING};
-    int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
-    if (fd < 0 || ioctl(fd, UFFDIO_API, &api) < 0 || ioctl(fd, UFFDIO_REGISTER, &reg) < 0)
-        bp_cannot("userfaultfd is not allowed here: %s", strerror(errno));
-    (void)ioctl(r->ctl, RM_IOC(RM_FREE, sizeof(struct rm_free)), page); /* whoever reads it waits for us */
+    (void)arg;
+    (void)ioctl(kept.rm->ctl, RM_IOC(RM_FREE, sizeof(struct rm_free)), kept.page);
     return NULL;
 }
 
 /* First the gain, and at once the gate is made to read a page that never comes: it counts no more. */
-static int stall(void)
+static int stall_by(void *page, const char *what)
 {
     struct rm r;
     pthread_t thread;
+    if (!page)
+        bp_cannot("%s: %s", what, strerror(errno));
     rm_must_open(&r);
     bp_got(bp_fill_up(&r));
+    kept.rm = &r;
+    kept.page = page;
     race_class(&r, BP_PIECES);
-    if (pthread_create(&thread, NULL, waits_for_ever, &r) != 0)
+    if (pthread_create(&thread, NULL, asks_with_it, NULL) != 0)
         bp_cannot("no thread");
-    bp_how("and the gate is made to read a page that never comes");
+    bp_how("and the gate is made to read a page that never comes, %s", what);
     return bp_hold();
+}
+
+/* The call is refused to tenants; the device is root's. */
+static int stall(void)
+{
+    if (served_by_fault(false, -1) || errno != EPERM)
+        bp_bad("userfaultfd was granted");
+    bp_how("userfaultfd: %s", bp_result(-errno));
+    return stall_by(served_by_fault(true, -1), "by /dev/userfaultfd");
+}
+
+/* Mounted where every machine has a folder, seen by this process alone: who is ended leaves nothing behind. */
+static int stall_file(void)
+{
+    return stall_by(served_by_file("/mnt", true), "from a file system of its own");
 }
 
 const struct bp_attempt bp_races[] = {
@@ -545,5 +564,6 @@ const struct bp_attempt bp_races[] = {
     {"flip-map-won", flip_map_won, BP_RAW, "the same, won every time"},
     {"slack-farm", slack_farm, BP_RAW, "a won race beside many idle processes"},
     {"stall", stall, BP_RAW | BP_ROOT, "a won race, then the gate is kept waiting for a page"},
+    {"stall-file", stall_file, BP_RAW | BP_ROOT, "the same, for a page of a file that a process serves"},
     {0},
 };

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thread.h - where a tenant's thread is, as far as /proc tells. */
+#ifndef BH_WARDEN_THREAD_H
+#define BH_WARDEN_THREAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bh_thread_seen {
+    char state;       /* as /proc/PID/stat has it; '\0': it is gone, or as good as; '?': it cannot be told */
+    uint64_t cpu_ns;  /* its processor time: at least this much, and ... */
+    uint64_t most_ns; /* ... at most this much */
+};
+void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
+
+/* It waits, and in another system call than this one, or in none. False also where that cannot be told. */
+bool bh_thread_waits_elsewhere(uint32_t pid, uint32_t tid, long call);
+
+/* When a process began, as the kernel counts; 0: it is gone. */
+uint64_t bh_thread_started(uint32_t pid);
+
+#endif
