@@ -109,9 +109,12 @@ static int on_turn(sd_event_source *source, void *arg)
     struct bh_daemon *d = arg;
     struct bh_err err;
     (void)source;
+    /* One commit a turn, so that nobody waits for two; but not for ever, where commands keep coming. */
+    const bool commits = bh_store_in_transaction(d->store) || d->pending.n;
     (void)bh_ops_commit(d, &err); /* whoever asked is told */
-    if (d->due)
+    if (d->due && (!commits || d->put_off))
         bh_decide(d);
+    d->put_off = commits && d->due;
     if (d->due && !d->broken_until_ms)
         (void)sd_event_source_set_enabled(d->turn_source, SD_EVENT_ONESHOT);
     return 0;

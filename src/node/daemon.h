@@ -187,6 +187,7 @@ struct bh_daemon {
     uint64_t shown_of;        /* ... of a store with so many changes */
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
+    bool put_off;             /* ... and gave way to a commit */
     bool look_deep;           /* the next look at the cards is at all of them */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */

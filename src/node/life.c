@@ -358,10 +358,36 @@ static void set_up(struct bh_daemon *d, struct bh_life *run)
         broke(d, run, BH_AFTER_FAILED, err.msg);
 }
 
+static int on_soon(sd_event_source *source, void *arg)
+{
+    struct bh_life *run = arg;
+    struct bh_daemon *d = run->of;
+    (void)source;
+    run->source = sd_event_source_disable_unref(run->source);
+    if (run->state == BH_LEASE_PREPARING)
+        set_up(d, run);
+    else
+        bh_clear_begin(d, run);
+    return 0;
+}
+
+/*
+ * What follows a step that was just made durable: files and processes, which take as long again. So not at once: who asked for something
+ * meanwhile is answered in between. Whatever else becomes of the lease before that takes its source away.
+ */
+static void soon(struct bh_daemon *d, struct bh_life *run)
+{
+    run->source = sd_event_source_disable_unref(run->source);
+    if (sd_event_add_defer(d->loop, &run->source, on_soon, run) < 0)
+        (void)on_soon(NULL, run);
+    else
+        (void)sd_event_source_set_priority(run->source, SD_EVENT_PRIORITY_IDLE);
+}
+
 void bh_life_prepare(struct bh_daemon *d, struct bh_life *run)
 {
-    set_up(d, run);
     bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, bh_lease_state_str(run->state));
+    soon(d, run);
 }
 
 /* ---- a keeper that keeps, has ended, or is gone ---- */
@@ -394,7 +420,7 @@ static void ended(struct bh_daemon *d, struct bh_life *run, const struct bh_keep
     }
     if (lost ? bh_life_leave(d, run, after, BH_LEASE_BY_LOSE, why)
              : bh_life_step(d, run, BH_LEASE_BY_END, BH_AUDIT_EVENTS, why))
-        bh_clear_begin(d, run);
+        soon(d, run);
 }
 
 static void lives(struct bh_daemon *d, struct bh_life *run, int pidfd)
