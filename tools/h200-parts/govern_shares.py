@@ -82,8 +82,7 @@ def shares(table, tools):
 
 
 def held(tools, kind, how, seconds):
-    """A tenant with the card to itself; of the time after it has settled: what it had of the card by the card's own book, and what it used of
-    the multiprocessors while it had it."""
+    """A tenant with the card to itself, and what it had of it by the card's own book after it had settled."""
     t = Tenant(tools, kind, seconds, how, None, 'held').ready()
     t.go()
     time.sleep(SETTLE)
@@ -97,23 +96,10 @@ def held(tools, kind, how, seconds):
     return t, book
 
 
-def used(book):
-    return book['last'].get('uses', {}).get('multiprocessorsPermille')
-
-
 def capped(tools, kind, cap, seconds):
     """What it had of its rate alone; its points; and what the card's own book says."""
     t, book = held(tools, kind, ['--cap', f'{cap}%'], seconds)
     return t.rate() / max(solo(tools, kind)['rate'], 1e-9), t.points, book
-
-
-def gaps(table, tools, name, kind, seconds, book):
-    """Who leaves gaps when it is alone, and none below a cap because its next steps wait in the queue, does more in its part of the time."""
-    alone = held(tools, kind, ['--share', 100], seconds)[1]
-    below = [used(b) for b in book if used(b) is not None]
-    if used(alone) is not None and below:
-        table.row(f'  {name}, multiprocessors', f'{used(alone) / 10:.1f} % busy alone, {middle(below) / 10:.1f} % while it holds the card below the cap',
-                  alone=alone)
 
 
 def caps(table, tools):
@@ -139,8 +125,6 @@ def caps(table, tools):
             judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead', book=book)
             of = [100 * b['part'] for b in book if 'part' in b]
             table.row(f'  {name}, by the card\'s book', f'{middle(of):.1f} % of its time' if of else 'not said')
-            if kind == 'torch' and table.enough(f'{name}, multiprocessors', seconds + 8):
-                gaps(table, tools, name, kind, seconds, book)
 
 
 @contextlib.contextmanager
