@@ -3,7 +3,8 @@
 
 1,000 live leases (parts of 64 simulated H100, the work is `sleep`), 10,000 jobs that wait, 200 API clients. Real keepers and
 cgroups, but without the gate: a governor takes 128 leases (core/govern), and a thousand wardens are not what is measured here.
-$BH_LOAD_LEASES, $BH_LOAD_JOBS and $BH_LOAD_CLIENTS make it smaller. The machine's own load is printed beside the numbers: they
+$BH_LOAD_LEASES, $BH_LOAD_JOBS and $BH_LOAD_CLIENTS make it smaller; $BH_LOAD_BUILT (the src folder of another build) has the keepers and the rest:
+a thousand of them with AddressSanitizer, beside a daemon that has it too, do not fit into a small machine. The machine's own load is printed beside the numbers: they
 are worth as much as that is low. A mark says which are past their bounds; timings fail nothing here.
 
 What is in the numbers: reads are timed by the client, with its own Python and with the wait for a processor that it shares with
@@ -69,7 +70,7 @@ exec REAL --report "${spec%/*}/open.json"
 
 
 def other_keeper(n):
-    built = pathlib.Path(lab.DAEMON).parent.parent
+    built = pathlib.Path(os.environ.get('BH_LOAD_BUILT', pathlib.Path(lab.DAEMON).parent.parent))
     for name in ('node', 'keeper'):
         os.makedirs(f'other/{name}')
     for name in ('scrub', 'warden', 'governor', 'oci', 'store'):
