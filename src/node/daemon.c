@@ -43,7 +43,8 @@ enum {
     WHYS = 64,        /* a tick */
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
-    LOCK_MS = 100
+    LOCK_MS = 100,
+    API_ROW = 4
 };
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
@@ -104,11 +105,28 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
 
 /* ---- the loop ---- */
 
+void bh_daemon_had_turn(struct bh_daemon *d)
+{
+    if (d->api_row >= API_ROW && d->api_source)
+        (void)sd_event_source_set_priority(d->api_source, SD_EVENT_PRIORITY_NORMAL);
+    d->api_row = 0;
+}
+
+/* Who asks without end must not keep everybody else's work from going on: after a few times it comes after that once. */
+static void give_way(struct bh_daemon *d)
+{
+    if (d->api_row >= API_ROW)
+        bh_daemon_had_turn(d); /* nothing else was there */
+    else if (++d->api_row == API_ROW)
+        (void)sd_event_source_set_priority(d->api_source, SD_EVENT_PRIORITY_IDLE + 1);
+}
+
 static int on_turn(sd_event_source *source, void *arg)
 {
     struct bh_daemon *d = arg;
     struct bh_err err;
     (void)source;
+    bh_daemon_had_turn(d);
     /* One commit a turn, so that nobody waits for two; but not for ever, where commands keep coming. */
     const bool commits = bh_store_in_transaction(d->store) || d->pending.n;
     (void)bh_ops_commit(d, &err); /* whoever asked is told */
@@ -137,6 +155,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
+    give_way(d);
     return 0;
 }
 
@@ -536,11 +555,8 @@ static int start_api(struct bh_daemon *d, struct bh_err *err)
         rc = bh_api_start(&config, &d->api, err);
     if (rc < 0)
         return rc;
-    sd_event_source *source = NULL;
-    if (sd_event_add_io(d->loop, &source, bh_api_fd(d->api), EPOLLIN, on_api, d) < 0)
+    if (sd_event_add_io(d->loop, &d->api_source, bh_api_fd(d->api), EPOLLIN, on_api, d) < 0)
         return bh_fail(err, BH_SYSTEM, "the loop takes no more");
-    (void)sd_event_source_set_floating(source, 1);
-    sd_event_source_unref(source);
     return BH_OK;
 }
 
@@ -670,6 +686,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     bh_health_fini(d);
     bh_sleep_fini(d);
     d->look_source = sd_event_source_disable_unref(d->look_source);
+    d->api_source = sd_event_source_disable_unref(d->api_source);
     bh_api_free(d->api);
     bh_cert_fini(&d->cert);
     bh_vec_fini(&d->pending);

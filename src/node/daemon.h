@@ -110,7 +110,9 @@ struct bh_life {
     uint64_t held_ms;  /* set aside until then: what was decided of it could not be written; 0: it is not */
     char *held;        /* ... the last time, and why; NULL: never */
     uint64_t server;   /* of MPS, that its work talks to; 0: none */
-    struct bh_terms terms;
+    struct bh_terms terms; /* of the policy as it is */
+    struct bh_terms
+        granted; /* ... as it was when it was granted something; of one that this daemon granted */
     sd_event_source *source; /* what it waits for: a keeper that starts or ends, a worker */
     int starting;            /* the descriptor of a keeper that starts; -1: none does */
     struct bh_worker worker;
@@ -177,7 +179,7 @@ struct bh_daemon {
     size_t pondered_next;
     struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     struct bh_owed owed;     /* what is not in the log yet and has happened all the same */
-    sd_event_source *turn_source, *tick_source, *look_source;
+    sd_event_source *turn_source, *tick_source, *look_source, *api_source;
     struct bh_clock clock;
     uint64_t last_ms;         /* what it said last; it never goes back */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
@@ -188,6 +190,7 @@ struct bh_daemon {
     uint32_t whys_left;       /* waiting jobs that may be explained to lists before the next tick */
     bool due;                 /* a cycle is */
     bool put_off;             /* ... and gave way to a commit */
+    uint32_t api_row;         /* times in a row that the API came first */
     bool look_deep;           /* the next look at the cards is at all of them */
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
@@ -200,6 +203,8 @@ struct bh_daemon {
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);
+/* What waits until nobody asks for anything has had its turn: the API comes first again. */
+void bh_daemon_had_turn(struct bh_daemon *d);
 /* The rows of the GPUs anew, from what the driver said last and what the store says now. */
 void bh_daemon_show(struct bh_daemon *d);
 /* The policy that the store has now: read, and the scheduler made anew. */

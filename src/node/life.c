@@ -6,6 +6,7 @@
 #include "node/mech/clear.h"
 #include "node/mech/mech.h"
 #include "node/ops.h"
+#include "node/rule.h"
 #include "node/spec.h"
 
 #include <errno.h>
@@ -207,8 +208,10 @@ int bh_life_write_grant(struct bh_daemon *d, struct bh_life *run, const struct b
                                      .after = n ? grants[0].slice.gpu : NULL};
     if (rc == BH_OK)
         rc = bh_audit_append(d->audit, &e, err);
-    if (rc == BH_OK)
+    if (rc == BH_OK) {
         run->state = BH_LEASE_PREPARING;
+        run->granted = run->terms;
+    }
     return rc;
 }
 
@@ -341,6 +344,11 @@ static void set_up(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_mech_step step;
     struct bh_err err;
+    /* What it holds was given for other terms: by these it would have more or less than that, or no gate at all. */
+    if (!bh_terms_same(&run->granted, &run->terms)) {
+        broke(d, run, BH_AFTER_WAITS, "the policy changed before it began");
+        return;
+    }
     int rc = bh_mech_next(d, run, &step, &err);
     if (rc == BH_NOT_FOUND) {
         start_keeper(d, run);
@@ -363,6 +371,7 @@ static int on_soon(sd_event_source *source, void *arg)
     struct bh_life *run = arg;
     struct bh_daemon *d = run->of;
     (void)source;
+    bh_daemon_had_turn(d);
     run->source = sd_event_source_disable_unref(run->source);
     if (run->state == BH_LEASE_PREPARING)
         set_up(d, run);

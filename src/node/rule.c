@@ -248,3 +248,13 @@ bool bh_rule_judge(struct bh_rule_book *b, const struct bh_admit_ask *ask, struc
                              .tier = ret_grant->tier};
     return true;
 }
+
+bool bh_terms_same(const struct bh_terms *a, const struct bh_terms *b)
+{
+    const struct bh_request *p = &a->request, *q = &b->request;
+    return p->form == q->form && p->n_gpus == q->n_gpus && p->mig_profile == q->mig_profile &&
+           p->gpu_milli == q->gpu_milli && p->gpu_mib == q->gpu_mib && a->members == b->members &&
+           a->cap_bytes == b->cap_bytes && a->weight == b->weight && a->cap_permille == b->cap_permille &&
+           a->floor_permille == b->floor_permille && a->latency == b->latency && a->view == b->view &&
+           a->mechanism == b->mechanism && a->tier == b->tier;
+}

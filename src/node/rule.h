@@ -24,5 +24,7 @@ struct bh_admit_ask bh_rule_ask(const struct bh_store_job *job);
 /* The job as the scheduler takes it, and what it runs under. False: it is refused, and why. */
 bool bh_rule_judge(struct bh_rule_book *b, const struct bh_admit_ask *ask, struct bh_gang_spec *ret_job,
                    struct bh_terms *ret, struct bh_admit_grant *ret_grant, struct bh_admit_refusal *why);
+/* Would who runs under either hold the same, and be held alike? (Where it may be is another matter.) */
+bool bh_terms_same(const struct bh_terms *a, const struct bh_terms *b);
 
 #endif

@@ -5,13 +5,18 @@ Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAUL
 """
 import contextlib
 import errno
+import json
+import multiprocessing
 import os
 import pathlib
+import re
 import resource
 import shutil
+import socket
 import sqlite3
 import struct
 import sys
+import threading
 import time
 
 import lab
@@ -70,6 +75,78 @@ def test_a_keeper_that_comes_late():
         until(lambda: not n.processes('sh', 'bulkhead-keeper'), 30, lambda: [lab.cmdline(p) for p in n.processes()])
         same(os.path.exists('ran'), False, 'it began after its lease was over')
         n.nothing_left()
+        n.sound()
+
+
+def granted_and_held(n):
+    """Of each lease that runs: what it was granted, and what its keeper was told."""
+    for x in n.rows("SELECT l.id, g.kind, g.mib FROM leases l JOIN grants g ON g.lease = l.id WHERE l.state IN ('preparing', 'active')"):
+        f = pathlib.Path(n.state, 'leases', str(x['id']), 'keeper.json')
+        if f.exists():
+            yield x, json.loads(f.read_text())
+
+
+def changes_meanwhile(changed):
+    """Who was granted a share is held to that share, or begins anew under the other terms."""
+    with node() as n:
+        assert changed != policy()
+        submits = [threading.Thread(target=n.submit, args=('lab', 'sleep', '600'), kwargs={'uid': NOBODY}) for _ in range(10)]
+        for t in submits:
+            t.start()
+        for t in submits:
+            t.join()
+        r = n.post('/v1/policy/apply', {'text': changed})
+        assert r.ok, r
+        until(lambda: not n.rows("SELECT id FROM leases WHERE state IN ('preparing', 'draining', 'scrubbing', 'failed')"), 120, n.log)
+        for grant, spec in granted_and_held(n):
+            same(bool(spec.get('gate')), grant['kind'] == 'share', f'{grant} {spec}')
+            if grant['kind'] == 'share':
+                assert spec['capBytes'] <= grant['mib'] << 20, (grant, spec)
+        n.sound()
+
+
+def test_a_cap_that_changes_between_grant_and_begin():
+    changes_meanwhile(policy(share='14GiB'))
+
+
+def test_a_mechanism_that_changes_between_grant_and_begin():
+    whole = policy().replace('mechanism: fractional, backing: gate', 'mechanism: whole')
+    changes_meanwhile(re.sub(r',\s*caps: \{[^}]*\}', '', whole))
+
+
+def flood(path, connections):
+    """Requests without waiting for answers, as somebody who has used up what it may ask for."""
+    os.setuid(NOBODY)
+    requests = 200 * b'GET /v1/health HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\n\r\n'
+
+    def one():
+        while True:
+            try:
+                with socket.socket(socket.AF_UNIX) as s:
+                    s.connect(path)
+                    eater = threading.Thread(target=lambda: all(iter(lambda: s.recv(1 << 20), b'')), daemon=True)
+                    eater.start()
+                    while eater.is_alive():
+                        s.sendall(requests)
+            except OSError:
+                time.sleep(0.01)
+
+    for _ in range(connections):
+        threading.Thread(target=one, daemon=True).start()
+    time.sleep(600)
+
+
+def test_who_asks_without_end_stops_nobody():
+    with node() as n:
+        p = multiprocessing.Process(target=flood, args=(f'{n.run}/api.sock', 8), daemon=True)
+        p.start()
+        try:
+            time.sleep(1)
+            job = n.submit('lab', 'sleep', '600', milli=100, memory_mib=256)
+            until(lambda: n.rows("SELECT id FROM leases WHERE job = ? AND state = 'active'", int(job[1:])), 60, n.log)
+        finally:
+            p.kill()
+            p.join()
         n.sound()
 
 
