@@ -378,11 +378,15 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     return end_run(d, by, run, reason, err);
 }
 
-static enum bh_sleep_what what_of(enum bh_api_lease_order order, const struct bh_life *run)
+/* Whether it can be ordered, and what that is. Nobody is asked: the governor may take its time, and all others would wait. */
+static int what_of(struct bh_daemon *d, enum bh_api_lease_order order, const struct bh_life *run,
+                   enum bh_sleep_what *ret, struct bh_err *err)
 {
-    if (order != BH_API_LEASE_RESUME)
-        return order == BH_API_LEASE_PAUSE ? BH_SLEEP_PAUSE : BH_SLEEP_SUSPEND;
-    return bh_sleep_is_asleep(run) ? BH_SLEEP_WAKE : BH_SLEEP_RESUME;
+    *ret = order == BH_API_LEASE_PAUSE    ? BH_SLEEP_PAUSE
+           : order == BH_API_LEASE_RESUME ? BH_SLEEP_RESUME
+                                          : BH_SLEEP_SUSPEND;
+    const int rc = bh_sleep_check(d, run, *ret, err);
+    return rc == BH_OK && order == BH_API_LEASE_RESUME ? bh_sleep_what_resumes(d, run, ret, err) : rc;
 }
 
 /* Written, and durable, before the governor hears of it. */
@@ -418,8 +422,8 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    const enum bh_sleep_what what = what_of(order, run);
-    int rc = bh_sleep_check(d, run, what, err);
+    enum bh_sleep_what what;
+    int rc = what_of(d, order, run, &what, err);
     if (rc < 0)
         return rc;
     struct bh_audit_event e = bh_note_by(by, events[order]);
