@@ -75,6 +75,9 @@ int bh_ops_commit(struct bh_daemon *d, struct bh_err *err)
     const int rc = bh_store_in_transaction(d->store) ? bh_store_commit(d->store, &why) : BH_OK;
     const size_t n = d->pending.n;
     bh_owed_settle(&d->owed, rc == BH_OK);
+    const uint64_t unsaid = rc == BH_OK && !bh_owed_any(&d->owed) ? bh_owed_unsaid(&d->owed) : 0;
+    if (unsaid)
+        bh_daemon_say(d, "the log takes records again: %llu more had to wait", (unsigned long long)unsaid);
     for (size_t i = 0; i < n; i++)
         say_pending(d, &d->pending.at[i], rc, &why);
     d->pending.n = 0;
@@ -149,7 +152,7 @@ static int refuse(struct bh_daemon *d, const struct bh_api_caller *by, const str
     e.rule_ids = rules;
     e.n_rule_ids = why->rule ? 1 : 0;
     if (!what->dry_run && bh_ops_owe(d, &e, false, &lost) < 0)
-        bh_daemon_say(d, "a refusal is not recorded yet: %s", lost.msg);
+        bh_note_not_yet(d, "a refusal", &lost);
     return bh_fail(err, BH_REFUSED, "%s%s%s%s%s%s", why->rule ? why->rule->id : "", why->rule ? ": " : "",
                    why->what, *why->next ? " " : "", why->next, "");
 }
@@ -542,7 +545,7 @@ static void note_refused_policy(struct bh_daemon *d, const struct bh_api_caller 
     e.object_type = "policy";
     e.reason = why;
     if (bh_ops_owe(d, &e, false, &err) < 0)
-        bh_daemon_say(d, "a refusal is not recorded yet: %s", err.msg);
+        bh_note_not_yet(d, "a refusal", &err);
 }
 
 static int op_policy_apply(void *self, const struct bh_api_caller *by, const char *text, size_t n,

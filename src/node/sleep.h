@@ -62,7 +62,7 @@ int bh_sleep_write(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep
 /* Begins, in a process of its own; the answer to the ticket follows. Returns BH_API_LATER, or why it cannot begin. */
 int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what, uint64_t ticket,
                    struct bh_err *err) BH_MUST_USE;
-/* BH_SLEEP_WAKE where its memory may be off the card, else BH_SLEEP_RESUME: as the books say. A governor may not answer, or have forgotten. */
+/* BH_SLEEP_WAKE where its memory may be off the card, else BH_SLEEP_RESUME: as the books say. A governor may have forgotten. */
 int bh_sleep_what_resumes(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what *ret,
                           struct bh_err *err) BH_MUST_USE;
 void bh_sleep_tick(struct bh_daemon *d);
