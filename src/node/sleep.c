@@ -101,14 +101,6 @@ static int resume(const char *lease, struct bh_err *err)
     return asleep ? bh_unsuspend(lease, NULL, err) : bh_governor_order_by(lease, BH_GOVERN_RESUME, err);
 }
 
-/* An order that is carried out again may have been carried out. */
-static int suspend(const char *lease, struct bh_err *err)
-{
-    bool asleep;
-    const int rc = find_asleep(lease, &asleep, err);
-    return rc < 0 || asleep ? rc : bh_suspend(lease, NULL, err);
-}
-
 static void move_work(const void *arg, struct bh_worker_result *ret)
 {
     const struct order *o = arg;
@@ -121,7 +113,8 @@ static void move_work(const void *arg, struct bh_worker_result *ret)
         ret->code = resume(o->lease, &err);
         break;
     case BH_SLEEP_SUSPEND:
-        ret->code = suspend(o->lease, &err);
+        /* Also where the governor says that it sleeps: it says so while somebody who died is being put back. */
+        ret->code = bh_suspend(o->lease, NULL, &err);
         break;
     default:
         ret->code = bh_unsuspend(o->lease, NULL, &err);
@@ -251,15 +244,16 @@ static bool forget_unknown(struct bh_daemon *d, uint64_t lease, uint64_t *ret_si
     return false;
 }
 
-/* Of an order that stood already: the governor does not know the lease, and will, for its warden looks for the governor. */
+/* Of an order that stood already: the governor does not know the lease, and will, for its warden looks for the governor; or
+ * what was begun before is put back meanwhile. */
 static bool will_be_known(struct bh_daemon *d, const struct bh_sleep_task *t, int rc)
 {
     const struct bh_life *run = bh_life_of_lease(d, t->lease);
     const uint64_t now = bh_daemon_now(d);
     uint64_t since = now;
     (void)forget_unknown(d, t->lease, &since);
-    const bool yet =
-        rc == BH_NOT_FOUND && t->again && is_active(run) && run->terms.weight && now - since < UNKNOWN_MS;
+    const bool yet = (rc == BH_NOT_FOUND || rc == BH_CONFLICT) && t->again && is_active(run) &&
+                     run->terms.weight && now - since < UNKNOWN_MS;
     if (yet)
         *bh_vec_push(&d->sleepers.unknown) = (struct bh_sleep_unknown){.lease = t->lease, .since_ms = since};
     return yet;

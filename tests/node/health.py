@@ -396,8 +396,9 @@ def test_resume_goes_by_the_books():
     with node() as n:
         lease = on_a_card(n)
         at = gpu_of(n, lease)
-        assert n.post(f'/v1/leases/{lease}/suspend').ok
-        assert on_card(n, at) < 1 << 30
+        for _ in range(2):  # one who sleeps may be told to again
+            assert n.post(f'/v1/leases/{lease}/suspend').ok
+            assert on_card(n, at) < 1 << 30
         # One that does not answer in time, and then does.
         (governor,) = n.processes('bulkhead-govern')
         os.kill(governor, signal.SIGSTOP)
