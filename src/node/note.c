@@ -16,6 +16,12 @@
 static const char node_itself[] = "service:bulkheadd";
 #define OF_UNIX (UINT64_C(1) << 63) /* a number of a user, not of a token */
 
+void bh_note_not_yet(struct bh_daemon *d, const char *what, const struct bh_err *why)
+{
+    if (bh_owed_is_to_say(&d->owed))
+        bh_daemon_say(d, "%s is not recorded yet: %s", what, why->msg);
+}
+
 void bh_note_node(struct bh_daemon *d, bool starts)
 {
     char words[240], boot[64];
@@ -31,7 +37,7 @@ void bh_note_node(struct bh_daemon *d, bool starts)
                                      .after = BH_VERSION,
                                      .reason = words};
     if (bh_ops_owe(d, &e, true, &err) < 0)
-        bh_daemon_say(d, "%s is not recorded yet: %s", starts ? "the start" : "the stop", err.msg);
+        bh_note_not_yet(d, starts ? "the start" : "the stop", &err);
 }
 
 int bh_note_mig(struct bh_daemon *d, enum bh_audit_kind event, const char *gpu, const char *key,
@@ -129,17 +135,15 @@ void bh_note_came_in(void *self, const struct bh_api_caller *by)
     struct bh_err err;
     char id[24];
     const uint64_t key = by->token ? by->token : OF_UNIX | by->uid;
-    if ((!by->token && by->uid == BH_API_NO_UID) || !bh_idmap_add(&d->came_in, key, 0))
+    if ((!by->token && by->uid == BH_API_NO_UID) || !bh_owed_meets(&d->owed, &d->came_in, key))
         return;
     struct bh_audit_event e = bh_note_by(by, BH_AUDIT_AUTH_SUCCESS);
     (void)snprintf(id, sizeof(id), "T%llu", (unsigned long long)by->token);
     e.object_type = by->token ? "token" : NULL;
     e.object_id = by->token ? id : NULL;
-    if (!bh_owed_has_room(&d->owed)) /* it is counted only: the next request is the first one */
-        (void)bh_idmap_remove(&d->came_in, key);
     /* At once: an answer goes out before the end of this turn. */
     if (bh_ops_owe(d, &e, true, &err) < 0)
-        bh_daemon_say(d, "a sign-in is not recorded yet: %s", err.msg);
+        bh_note_not_yet(d, "a sign-in", &err);
 }
 
 void bh_note_auth_failed(void *self, const char *from, bool locked_out, const char *why)
@@ -151,7 +155,7 @@ void bh_note_auth_failed(void *self, const char *from, bool locked_out, const ch
                                      .src_addr = from,
                                      .reason = why};
     if (bh_ops_owe(d, &e, false, &err) < 0)
-        bh_daemon_say(d, "a failed sign-in is not recorded yet: %s", err.msg);
+        bh_note_not_yet(d, "a failed sign-in", &err);
 }
 
 bool bh_note_is_anothers(struct bh_daemon *d, const struct bh_api_caller *by, uint64_t job)

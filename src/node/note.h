@@ -24,6 +24,8 @@ int bh_note_job(struct bh_daemon *d, enum bh_audit_kind event, uint64_t job, con
 int bh_note_policy(struct bh_daemon *d, const char *who, const struct bh_store_policy *before,
                    const char *text, size_t n, struct bh_err *err) BH_MUST_USE;
 
+/* Of what bh_ops_owe could not write, on standard error: once for all of them until the log takes something. */
+void bh_note_not_yet(struct bh_daemon *d, const char *what, const struct bh_err *why);
 /* What somebody asked for: the parts of a record that say who. */
 struct bh_audit_event bh_note_by(const struct bh_api_caller *by, enum bh_audit_kind kind);
 /* `auth.success`: the first time since the start that this token, or this user of the machine, asks for something. */

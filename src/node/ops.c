@@ -75,6 +75,9 @@ int bh_ops_commit(struct bh_daemon *d, struct bh_err *err)
     const int rc = bh_store_in_transaction(d->store) ? bh_store_commit(d->store, &why) : BH_OK;
     const size_t n = d->pending.n;
     bh_owed_settle(&d->owed, rc == BH_OK);
+    const uint64_t unsaid = rc == BH_OK && !bh_owed_any(&d->owed) ? bh_owed_unsaid(&d->owed) : 0;
+    if (unsaid)
+        bh_daemon_say(d, "the log takes records again: %llu more had to wait", (unsigned long long)unsaid);
     for (size_t i = 0; i < n; i++)
         say_pending(d, &d->pending.at[i], rc, &why);
     d->pending.n = 0;
@@ -149,7 +152,7 @@ static int refuse(struct bh_daemon *d, const struct bh_api_caller *by, const str
     e.rule_ids = rules;
     e.n_rule_ids = why->rule ? 1 : 0;
     if (!what->dry_run && bh_ops_owe(d, &e, false, &lost) < 0)
-        bh_daemon_say(d, "a refusal is not recorded yet: %s", lost.msg);
+        bh_note_not_yet(d, "a refusal", &lost);
     return bh_fail(err, BH_REFUSED, "%s%s%s%s%s%s", why->rule ? why->rule->id : "", why->rule ? ": " : "",
                    why->what, *why->next ? " " : "", why->next, "");
 }
@@ -378,11 +381,15 @@ static int op_cancel(void *self, const struct bh_api_caller *by, uint64_t job, c
     return end_run(d, by, run, reason, err);
 }
 
-static enum bh_sleep_what what_of(enum bh_api_lease_order order, const struct bh_life *run)
+/* Whether it can be ordered, and what that is. Nobody is asked: the governor may take its time, and all others would wait. */
+static int what_of(struct bh_daemon *d, enum bh_api_lease_order order, const struct bh_life *run,
+                   enum bh_sleep_what *ret, struct bh_err *err)
 {
-    if (order != BH_API_LEASE_RESUME)
-        return order == BH_API_LEASE_PAUSE ? BH_SLEEP_PAUSE : BH_SLEEP_SUSPEND;
-    return bh_sleep_is_asleep(run) ? BH_SLEEP_WAKE : BH_SLEEP_RESUME;
+    *ret = order == BH_API_LEASE_PAUSE    ? BH_SLEEP_PAUSE
+           : order == BH_API_LEASE_RESUME ? BH_SLEEP_RESUME
+                                          : BH_SLEEP_SUSPEND;
+    const int rc = bh_sleep_check(d, run, *ret, err);
+    return rc == BH_OK && order == BH_API_LEASE_RESUME ? bh_sleep_what_resumes(d, run, ret, err) : rc;
 }
 
 /* Written, and durable, before the governor hears of it. */
@@ -418,8 +425,8 @@ static int op_lease(void *self, const struct bh_api_caller *by, enum bh_api_leas
     if (run->state != BH_LEASE_ACTIVE)
         return bh_fail(err, BH_CONFLICT, "L%llu does not run: it is %s", (unsigned long long)lease,
                        bh_lease_state_str(run->state));
-    const enum bh_sleep_what what = what_of(order, run);
-    int rc = bh_sleep_check(d, run, what, err);
+    enum bh_sleep_what what;
+    int rc = what_of(d, order, run, &what, err);
     if (rc < 0)
         return rc;
     struct bh_audit_event e = bh_note_by(by, events[order]);
@@ -538,7 +545,7 @@ static void note_refused_policy(struct bh_daemon *d, const struct bh_api_caller 
     e.object_type = "policy";
     e.reason = why;
     if (bh_ops_owe(d, &e, false, &err) < 0)
-        bh_daemon_say(d, "a refusal is not recorded yet: %s", err.msg);
+        bh_note_not_yet(d, "a refusal", &err);
 }
 
 static int op_policy_apply(void *self, const struct bh_api_caller *by, const char *text, size_t n,

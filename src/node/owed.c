@@ -48,6 +48,33 @@ bool bh_owed_has_room(const struct bh_owed *o)
     return o->rows.n < BH_OWED_MOST;
 }
 
+bool bh_owed_meets(const struct bh_owed *o, struct bh_idmap *met, uint64_t key)
+{
+    enum { RECORDED, COUNTED };
+    const uint32_t was = bh_idmap_find(met, key);
+    const bool room = bh_owed_has_room(o);
+    if (was == RECORDED || (was == COUNTED && !room))
+        return false;
+    (void)bh_idmap_remove(met, key);
+    return bh_idmap_add(met, key, room ? RECORDED : COUNTED);
+}
+
+bool bh_owed_is_to_say(struct bh_owed *o)
+{
+    const bool first = !o->said;
+    o->said = true;
+    o->unsaid += !first;
+    return first;
+}
+
+uint64_t bh_owed_unsaid(struct bh_owed *o)
+{
+    const uint64_t n = o->unsaid;
+    o->said = false;
+    o->unsaid = 0;
+    return n;
+}
+
 static int write_row(struct bh_owed_row *r, struct bh_audit *audit, uint64_t now_ms, struct bh_err *err)
 {
     struct bh_arena arena = {0};

@@ -11,6 +11,7 @@
 #define BH_NODE_OWED_H
 
 #include "base/arena.h"
+#include "base/idmap.h"
 #include "base/mem.h"
 #include "store/audit.h"
 
@@ -27,6 +28,8 @@ struct bh_owed { /* zeroed: nothing */
     BH_VEC(struct bh_owed_row) rows;
     uint64_t past;         /* so many more, of which nothing else is known */
     uint64_t past_written; /* ... of these, in the transaction that is open */
+    bool said;             /* that there is something, since the log last took anything */
+    uint64_t unsaid;       /* ... and so many more */
 };
 
 void bh_owed_fini(struct bh_owed *o);
@@ -34,6 +37,13 @@ void bh_owed_fini(struct bh_owed *o);
 bool bh_owed_add(struct bh_owed *o, const struct bh_audit_event *e, uint64_t now_ms);
 bool bh_owed_any(const struct bh_owed *o);
 bool bh_owed_has_room(const struct bh_owed *o);
+/* Somebody asks for something: is a record of it to be added? Once for each; past the most of them each is counted once, and
+ * recorded when there is room again. */
+bool bh_owed_meets(const struct bh_owed *o, struct bh_idmap *met, uint64_t key);
+/* Is it to be said that something is not recorded yet? Once for all of them until the log takes something; the others are counted. */
+bool bh_owed_is_to_say(struct bh_owed *o);
+/* How many were not said until the log took them; then it begins anew. */
+uint64_t bh_owed_unsaid(struct bh_owed *o);
 /* All that are not in it yet, into the transaction that is open. On failure that one is undone (audit.h). */
 int bh_owed_write(struct bh_owed *o, struct bh_audit *audit, uint64_t now_ms, struct bh_err *err) BH_MUST_USE;
 /* That transaction is over: durable, or undone. */

@@ -96,4 +96,29 @@ TEST(more_than_can_be_kept)
     audit_fixture_fini(&f);
 }
 
+TEST(who_is_counted_is_counted_once)
+{
+    struct bh_owed o = {0};
+    struct bh_idmap met = {0};
+    const struct bh_audit_event e = {.event = BH_AUDIT_AUTH_FAILURE};
+    CHECK(bh_owed_meets(&o, &met, 7) && !bh_owed_meets(&o, &met, 7));
+    for (int i = 0; i < BH_OWED_MOST; i++)
+        CHECK(bh_owed_add(&o, &e, 1));
+    CHECK(!bh_owed_meets(&o, &met, 7));
+    CHECK(bh_owed_meets(&o, &met, 8) && !bh_owed_meets(&o, &met, 8) && !bh_owed_meets(&o, &met, 8));
+    bh_owed_fini(&o);
+    CHECK(bh_owed_meets(&o, &met, 8) && !bh_owed_meets(&o, &met, 8)); /* there is room: a record of it */
+    CHECK(!bh_owed_meets(&o, &met, 7));
+    bh_idmap_fini(&met);
+}
+
+TEST(it_is_said_once)
+{
+    struct bh_owed o = {0};
+    CHECK(bh_owed_is_to_say(&o) && !bh_owed_is_to_say(&o) && !bh_owed_is_to_say(&o));
+    CHECK_EQ(bh_owed_unsaid(&o), 2);
+    CHECK_EQ(bh_owed_unsaid(&o), 0);
+    CHECK(bh_owed_is_to_say(&o));
+}
+
 TEST_MAIN

@@ -84,7 +84,45 @@ TEST(what_was_changed)
                   "tenant.delete b b: research > -; -\n"
                   "rbac.grant user:ada a: - > tenant-user; -\n"
                   "rbac.revoke user:ada a: tenant-admin > -; -\n"
-                  "policy.waiver tenant:a -: - > eve; moved\n"));
+                  "policy.waiver tenant:a -: - > eve, until 2030-01-01; moved\n"));
+}
+
+#define WAIVER(approver, day)                                                                                \
+    "waivers:\n  - {rule: BH-050, scope: \"tenant:a\", reason: moved, approver: " approver ", expires: " day \
+    "}\n"
+#define ONE HEAD TENANT("a", "serving", "model: hard, gpus: 2")
+
+TEST(a_waiver_that_lasts_longer_and_one_that_is_gone)
+{
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE WAIVER("eve", "2036-01-01"),
+                  "policy.waiver tenant:a -: eve, until 2030-01-01 > eve, until 2036-01-01; moved\n"));
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE,
+                  "policy.waiver tenant:a -: eve, until 2030-01-01 > -; moved\n"));
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE WAIVER("eve", "2030-01-01"), ""));
+}
+
+TEST(a_quota_by_the_name_of_a_resource)
+{
+#define QUOTA(r) HEAD TENANT("a", "serving", "model: hard, gpus: 2, resources: {" r "}")
+    CHECK(is_said(QUOTA("nvidia.com/gpu: 1"), QUOTA("nvidia.com/gpu: 2"),
+                  "quota.set a a: hard, 2 GPUs, nvidia.com/gpu 1, weight 100 > hard, 2 GPUs, nvidia.com/gpu "
+                  "2, weight 100; -\n"));
+    CHECK(is_said(QUOTA("a/x: 1, b/y: 2"), QUOTA("b/y: 2, a/x: 1"), ""));
+}
+
+TEST(what_a_tenant_agreed_to)
+{
+#define AGREED(more, rdma)                                                                               \
+    HEAD "  - {name: a, class: serving, costCenter: c, quota: {model: hard, gpus: 2}" more ", network: " \
+         "{policy: default-deny, rdma: " rdma "}, storage: {quota: 1TiB}}\n"
+    CHECK(is_said(AGREED("", "none"), AGREED(", domain: chat, trust: partner", "none"),
+                  "policy.change a a: domain internal, trust internal > domain chat, trust partner; -\n"));
+    CHECK(is_said(AGREED(", priority: {ceiling: normal}", "none"),
+                  AGREED(", priority: {ceiling: high}", "none"),
+                  "policy.change a a: priority up to normal > priority up to high; -\n"));
+    CHECK(is_said(AGREED("", "none"), AGREED(", idle: {sleepAfter: 30m}", "open"),
+                  "policy.change a a: network default-deny, rdma none, sleeps after no time > network "
+                  "default-deny, rdma open, sleeps after 30m; -\n"));
 }
 
 static int refuse(void *arg, const struct bh_audit_event *e, struct bh_err *err)

@@ -15,11 +15,16 @@
 #include <sys/epoll.h>
 
 enum {
-    PATIENCE_MS = 200, /* with the governor, in the loop */
+    PATIENCE_MS = 200,     /* with the governor, in the loop */
+    UNKNOWN_MS = 30000,    /* a governor that began anew may not know a lease for so long */
+    AGAIN_MS = 2000,       /* before what failed is tried again by itself; twice as long each time ... */
+    AGAIN_MOST_MS = 300000 /* ... and at most this */
 };
 
-#define NOTE_ASLEEP "sleep/"
-#define NOTE_ORDER  "order/"
+#define NOTE_ASLEEP \
+    "sleep/" /* its memory may be off the card: written before it goes, and gone when it is back */
+#define NOTE_ORDER "order/"
+#define BY_ITSELF  " idle" /* behind the word of what nobody ordered */
 
 static const struct {
     const char *word; /* of its note */
@@ -41,7 +46,8 @@ struct bh_sleep_task {
     struct bh_daemon *of;
     uint64_t lease, ticket; /* ticket 0: nobody waits for an answer */
     enum bh_sleep_what what;
-    bool ordered; /* by somebody, who is in the log */
+    bool ordered; /* by somebody; else the daemon does it by itself */
+    bool again;   /* it was begun before: the note of it is from then */
     struct bh_worker worker;
     sd_event_source *source;
 };
@@ -76,15 +82,23 @@ static bool is_under_way(const struct bh_daemon *d, uint64_t lease)
 
 /* ---- moving ---- */
 
-/* An order that is carried out again may have been carried out. */
-static bool is_asleep(const char *lease)
+static int find_asleep(const char *lease, bool *ret, struct bh_err *err)
 {
     struct bh_governor_all all = {0};
-    struct bh_err err;
-    const bool found = bh_governor_find(lease, &all, &err) == BH_OK;
-    const bool asleep = found && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
+    const int rc = bh_governor_find(lease, &all, err);
+    *ret = rc == BH_OK && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
     bh_governor_all_fini(&all);
-    return asleep;
+    return rc;
+}
+
+/* One whose memory is away is never only let run: somebody may have suspended it without this daemon. */
+static int resume(const char *lease, struct bh_err *err)
+{
+    bool asleep;
+    const int rc = find_asleep(lease, &asleep, err);
+    if (rc < 0)
+        return rc;
+    return asleep ? bh_unsuspend(lease, NULL, err) : bh_governor_order_by(lease, BH_GOVERN_RESUME, err);
 }
 
 static void move_work(const void *arg, struct bh_worker_result *ret)
@@ -96,10 +110,11 @@ static void move_work(const void *arg, struct bh_worker_result *ret)
         ret->code = bh_governor_order_by(o->lease, BH_GOVERN_PAUSE, &err);
         break;
     case BH_SLEEP_RESUME:
-        ret->code = bh_governor_order_by(o->lease, BH_GOVERN_RESUME, &err);
+        ret->code = resume(o->lease, &err);
         break;
     case BH_SLEEP_SUSPEND:
-        ret->code = is_asleep(o->lease) ? BH_OK : bh_suspend(o->lease, NULL, &err);
+        /* Also where the governor says that it sleeps: it says so while somebody who died is being put back. */
+        ret->code = bh_suspend(o->lease, NULL, &err);
         break;
     default:
         ret->code = bh_unsuspend(o->lease, NULL, &err);
@@ -121,17 +136,34 @@ static bool is_active(const struct bh_life *run)
     return run && run->state == BH_LEASE_ACTIVE;
 }
 
-/* Who ordered it is in the log already; what the daemon did by itself is written with its outcome. */
-static int write_moved(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_life *run,
-                       struct bh_err *err)
+/* That it may sleep from now on, and for whom. A note that is there stays until it is done: it may sleep already. */
+static int write_may_sleep(struct bh_daemon *d, uint64_t lease, bool ordered, struct bh_err *err)
 {
-    char id[24], note[32];
-    struct bh_audit_event e = record_of(t, run, id);
-    e.reason = whats[t->what].off ? "it was idle for the time its tenant agreed to" : "it is used again";
+    struct bh_arena arena = {0};
+    struct bh_store_note there;
+    char note[32];
+    int rc = bh_store_note_get(d->store, &arena, note_of(NOTE_ASLEEP, lease, note), &there, err);
+    if (rc == BH_NOT_FOUND)
+        rc = bh_store_note_set_text(d->store, note, ordered ? "ordered" : "idle", err);
+    bh_arena_fini(&arena);
+    return rc;
+}
+
+/* What is about to be done, in the caller's transaction. */
+static int write_note(struct bh_daemon *d, const struct bh_sleep_task *t, struct bh_err *err)
+{
+    char note[32], text[32];
+    (void)snprintf(text, sizeof(text), "%s%s", whats[t->what].word, t->ordered ? "" : BY_ITSELF);
+    const int rc = bh_store_note_set_text(d->store, note_of(NOTE_ORDER, t->lease, note), text, err);
+    return rc == BH_OK && t->what == BH_SLEEP_SUSPEND ? write_may_sleep(d, t->lease, t->ordered, err) : rc;
+}
+
+/* That it was begun, and by whom, is in the log already. */
+static int write_moved(struct bh_daemon *d, const struct bh_sleep_task *t, struct bh_err *err)
+{
+    char note[32];
     int rc = bh_store_lease_pause(d->store, t->lease, whats[t->what].off, err);
-    if (rc == BH_OK && !t->ordered)
-        rc = bh_audit_append(d->audit, &e, err);
-    if (rc == BH_OK && t->what == BH_SLEEP_WAKE)
+    if (rc == BH_OK && !whats[t->what].off)
         rc = bh_store_note_remove(d->store, note_of(NOTE_ASLEEP, t->lease, note), err);
     if (rc == BH_OK && t->what == BH_SLEEP_SUSPEND)
         rc = bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, t->lease, note),
@@ -159,10 +191,9 @@ static int write_outcome(struct bh_daemon *d, const struct bh_sleep_task *t, con
     if (why)
         rc = write_failed(d, t, run, why, err);
     else if (is_active(run))
-        rc = write_moved(d, t, run, err);
-    return rc == BH_OK && t->ordered && !stands
-               ? bh_store_note_remove(d->store, note_of(NOTE_ORDER, t->lease, note), err)
-               : rc;
+        rc = write_moved(d, t, err);
+    return rc == BH_OK && !stands ? bh_store_note_remove(d->store, note_of(NOTE_ORDER, t->lease, note), err)
+                                  : rc;
 }
 
 /* The same, durable. Where it cannot be written the order is carried out again. */
@@ -179,6 +210,12 @@ static int settle(struct bh_daemon *d, const struct bh_sleep_task *t, const stru
     return rc;
 }
 
+static uint64_t again_after(uint32_t failed)
+{
+    const uint64_t ms = (uint64_t)AGAIN_MS << (failed < 16 ? failed : 16);
+    return ms < AGAIN_MOST_MS ? ms : AGAIN_MOST_MS;
+}
+
 static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool done)
 {
     const struct bh_life *run = bh_life_of_lease(d, t->lease);
@@ -187,10 +224,39 @@ static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool 
         bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, whats[t->what].now);
     if (!idle || !whats[t->what].moves)
         return;
-    idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time */
+    idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time ... */
+    idle->failed = done ? 0 : idle->failed + 1;
+    idle->again_ms =
+        done ? 0 : idle->active_ms + again_after(idle->failed); /* ... and more: each is a record */
     idle->woken_ms = t->what == BH_SLEEP_WAKE && done ? idle->active_ms : idle->woken_ms;
     idle->by_itself = done ? t->what == BH_SLEEP_SUSPEND && !t->ordered : idle->by_itself;
     idle->moved = true;
+}
+
+static bool forget_unknown(struct bh_daemon *d, uint64_t lease, uint64_t *ret_since_ms)
+{
+    for (size_t i = 0; i < d->sleepers.unknown.n; i++)
+        if (d->sleepers.unknown.at[i].lease == lease) {
+            *ret_since_ms = d->sleepers.unknown.at[i].since_ms;
+            d->sleepers.unknown.at[i] = d->sleepers.unknown.at[--d->sleepers.unknown.n];
+            return true;
+        }
+    return false;
+}
+
+/* Of an order that stood already: the governor does not know the lease, and will, for its warden looks for the governor; or
+ * what was begun before is put back meanwhile. */
+static bool will_be_known(struct bh_daemon *d, const struct bh_sleep_task *t, int rc)
+{
+    const struct bh_life *run = bh_life_of_lease(d, t->lease);
+    const uint64_t now = bh_daemon_now(d);
+    uint64_t since = now;
+    (void)forget_unknown(d, t->lease, &since);
+    const bool yet = (rc == BH_NOT_FOUND || rc == BH_CONFLICT) && t->again && is_active(run) &&
+                     run->terms.weight && now - since < UNKNOWN_MS;
+    if (yet)
+        *bh_vec_push(&d->sleepers.unknown) = (struct bh_sleep_unknown){.lease = t->lease, .since_ms = since};
+    return yet;
 }
 
 static void moved(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_worker_result *result)
@@ -198,7 +264,8 @@ static void moved(struct bh_daemon *d, const struct bh_sleep_task *t, const stru
     struct bh_err err, lost;
     int rc = result->code < 0 ? bh_fail(&err, (enum bh_code)result->code, "%s", result->text) : BH_OK;
     /* A move that somebody waits for is either done or not; where the governor did not answer, nobody knows that. */
-    const bool stands = rc == BH_BUSY && t->ordered && (!whats[t->what].moves || !t->ticket);
+    const bool waits = t->ordered ? !whats[t->what].moves || !t->ticket : t->again;
+    const bool stands = will_be_known(d, t, rc) || (rc == BH_BUSY && waits);
     if (stands) {
         d->sleepers.repeated = false;
         rc = bh_fail(&err, BH_BUSY, "%.400s; the order stands, and is carried out when it can be",
@@ -208,7 +275,7 @@ static void moved(struct bh_daemon *d, const struct bh_sleep_task *t, const stru
         bh_daemon_say(d, "L%llu %s: %s", (unsigned long long)t->lease, whats[t->what].in_vain, err.msg);
     if (rc == BH_OK)
         rc = settle(d, t, NULL, false, &err);
-    else if (t->ordered && (t->ticket || !stands)) /* that it is tried again is in the log once */
+    else if (t->ticket || !stands) /* that it is tried again is in the log once */
         (void)settle(d, t, &err, stands, &lost);
     show_moved(d, t, rc == BH_OK);
     if (t->ticket)
@@ -279,8 +346,8 @@ int bh_sleep_check(const struct bh_daemon *d, const struct bh_life *run, enum bh
 int bh_sleep_write(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what,
                    struct bh_err *err)
 {
-    char note[32];
-    return bh_store_note_set_text(d->store, note_of(NOTE_ORDER, run->lease, note), whats[what].word, err);
+    const struct bh_sleep_task t = {.lease = run->lease, .what = what, .ordered = true};
+    return write_note(d, &t, err);
 }
 
 int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what, uint64_t ticket,
@@ -294,10 +361,71 @@ int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep
     return rc == BH_OK ? BH_API_LATER : rc;
 }
 
-bool bh_sleep_is_asleep(const struct bh_life *run)
+/* By itself. The record and the note of it are durable before it begins, as those of an order are. */
+static void begin_alone(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what)
 {
-    char name[24];
-    return is_asleep(name_of(run->lease, name));
+    const struct bh_sleep_task t = {.lease = run->lease, .what = what};
+    struct bh_err err, lost;
+    char id[24];
+    struct bh_audit_event e = record_of(&t, run, id);
+    e.reason = whats[what].off ? "it was idle for the time its tenant agreed to" : "it is used again";
+    int rc = bh_life_begin(d, &err);
+    if (rc == BH_OK) {
+        rc = bh_audit_append(d->audit, &e, &err);
+        if (rc == BH_OK)
+            rc = write_note(d, &t, &err);
+        rc = bh_life_end(d, rc, &err);
+    }
+    if (rc < 0) {
+        bh_decide_later(d, &err);
+        return;
+    }
+    rc = begin(d, &t, &err);
+    if (rc < 0) {
+        bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
+        (void)settle(d, &t, &err, false, &lost);
+        show_moved(d, &t, false);
+    }
+}
+
+/* ret "": there is no such note. */
+static int read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char ret[32], struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    char key[32];
+    const int rc = bh_store_note_get(d->store, &arena, note_of(kind, lease, key), &note, err);
+    (void)snprintf(ret, 32, "%s", rc == BH_OK ? bh_arena_strn(&arena, note.value, note.n) : "");
+    bh_arena_fini(&arena);
+    return rc == BH_NOT_FOUND ? BH_OK : rc;
+}
+
+/* The words of a note. Of none, or of words that nobody knows: BH_SLEEP_WHATS. */
+static enum bh_sleep_what what_is(const char *text, bool *ret_ordered)
+{
+    for (unsigned k = 0; k < BH_SLEEP_WHATS; k++) {
+        const char *more = bh_str_starts(text, whats[k].word) ? text + strlen(whats[k].word) : NULL;
+        if (!more || (*more && !bh_str_eq(more, BY_ITSELF)))
+            continue;
+        *ret_ordered = !*more;
+        return (enum bh_sleep_what)k;
+    }
+    return BH_SLEEP_WHATS;
+}
+
+int bh_sleep_what_resumes(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what *ret,
+                          struct bh_err *err)
+{
+    char asleep[32], order[32];
+    bool ordered;
+    int rc = read_note(d, NOTE_ASLEEP, run->lease, asleep, err);
+    if (rc == BH_OK)
+        rc = read_note(d, NOTE_ORDER, run->lease, order, err);
+    if (rc < 0)
+        return rc;
+    const enum bh_sleep_what last = what_is(order, &ordered);
+    *ret = *asleep || (last < BH_SLEEP_WHATS && whats[last].moves) ? BH_SLEEP_WAKE : BH_SLEEP_RESUME;
+    return BH_OK;
 }
 
 /* Of an earlier daemon, or of this one where the governor did not answer. */
@@ -309,11 +437,8 @@ static void repeat(struct bh_daemon *d)
     const int rc = bh_store_notes_list(d->store, &arena, NOTE_ORDER, &notes, &err);
     d->sleepers.repeated = rc == BH_OK;
     for (size_t i = 0; rc == BH_OK && i < notes.n; i++) {
-        struct bh_sleep_task t = {.what = BH_SLEEP_WHATS, .ordered = true};
-        const char *word = bh_arena_strn(&arena, notes.at[i].value, notes.at[i].n);
-        for (unsigned k = 0; k < BH_SLEEP_WHATS; k++)
-            if (bh_str_eq(word, whats[k].word))
-                t.what = (enum bh_sleep_what)k;
+        struct bh_sleep_task t = {.ordered = true, .again = true};
+        t.what = what_is(bh_arena_strn(&arena, notes.at[i].value, notes.at[i].n), &t.ordered);
         const struct bh_life *run =
             bh_uint_parse(notes.at[i].key + strlen(NOTE_ORDER), UINT64_MAX, &t.lease, NULL) < 0
                 ? NULL
@@ -351,22 +476,35 @@ struct look {
     bool known; /* its sensors answer, and it has something on a card */
 };
 
+/* By itself, as the books say: a governor that began anew has forgotten it. */
+static bool sleeps_alone(struct bh_daemon *d, uint64_t lease)
+{
+    const struct bh_sleep_idle *idle = idle_of(d, lease);
+    struct bh_err err;
+    char note[32];
+    if (idle)
+        return idle->by_itself;
+    return read_note(d, NOTE_ASLEEP, lease, note, &err) == BH_OK && bh_str_eq(note, "idle");
+}
+
 static struct look look_at(struct bh_daemon *d, const struct bh_life *run, const struct bh_governor_all *all)
 {
     struct look l = {0};
     char name[24];
     struct bh_arena arena = {0};
+    bool there = false;
     (void)name_of(run->lease, name);
     for (size_t i = 0; i < all->rows.n; i++) {
         const struct bh_govern_row *r = &all->rows.at[i];
         if (!bh_str_eq(r->name, name))
             continue;
+        there = true;
         l.busy_ns += r->busy_ns;
         l.suspended = l.suspended || r->state == BH_GOVERN_SHOWN_SUSPENDED;
         l.paused = l.paused || r->state == BH_GOVERN_SHOWN_PAUSED;
         l.known = l.known || (r->gpu != UINT32_MAX && r->seen);
     }
-    l.known = (l.known || l.suspended) && d->has_cgroups &&
+    l.known = (l.known || l.suspended || (there && sleeps_alone(d, run->lease))) && d->has_cgroups &&
               bh_cgroup_cpu_ns(&d->cgroups, bh_spec_cgroup(d, &arena, run->lease), &l.cpu_ns);
     bh_arena_fini(&arena);
     return l;
@@ -375,28 +513,22 @@ static struct look look_at(struct bh_daemon *d, const struct bh_life *run, const
 static struct bh_sleep_idle *meet(struct bh_daemon *d, const struct bh_life *run, const struct look *l)
 {
     struct bh_sleep_idle *idle = idle_of(d, run->lease);
-    struct bh_arena arena = {0};
-    struct bh_store_note note;
-    struct bh_err err;
-    char key[32];
     if (idle)
         return idle;
+    const bool by_itself = sleeps_alone(d, run->lease); /* an earlier daemon put it to sleep */
     idle = bh_vec_push(&d->sleepers.idle);
     *idle = (struct bh_sleep_idle){.lease = run->lease,
                                    .busy_ns = l->busy_ns,
                                    .cpu_ns = l->cpu_ns,
                                    .seen_ms = bh_daemon_now(d),
-                                   .active_ms = d->last_ms};
-    if (bh_store_note_get(d->store, &arena, note_of(NOTE_ASLEEP, run->lease, key), &note, &err) == BH_OK)
-        idle->by_itself = bh_str_eq(note.value, "idle"); /* an earlier daemon put it to sleep */
-    bh_arena_fini(&arena);
+                                   .active_ms = d->last_ms,
+                                   .by_itself = by_itself};
     return idle;
 }
 
 static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agreed_ms, const struct look *l)
 {
     struct bh_sleep_idle *idle = meet(d, run, l);
-    struct bh_err err;
     const uint64_t now = bh_daemon_now(d);
     const struct bh_admit_use use = {.span_ms = now > idle->seen_ms ? now - idle->seen_ms : 0,
                                      .cpu_ns = l->cpu_ns > idle->cpu_ns ? l->cpu_ns - idle->cpu_ns : 0,
@@ -411,7 +543,7 @@ static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agree
     idle->cpu_ns = l->cpu_ns;
     idle->seen_ms = now;
     idle->moved = false;
-    if (is_under_way(d, run->lease))
+    if (is_under_way(d, run->lease) || now < idle->again_ms)
         return;
     const struct bh_admit_idle ask = {.now_ms = now,
                                       .active_ms = idle->active_ms,
@@ -421,10 +553,9 @@ static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agree
                                       .wanted = true};
     uint64_t at;
     const bool sleeps = !l->suspended && bh_admit_sleep(&ask, &at) == BH_SLEEP_NOW;
-    const bool wakes = l->suspended && idle->by_itself && works;
-    const struct bh_sleep_task t = {.lease = run->lease, .what = wakes ? BH_SLEEP_WAKE : BH_SLEEP_SUSPEND};
-    if ((sleeps || wakes) && begin(d, &t, &err) < 0)
-        bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
+    const bool wakes = idle->by_itself && works; /* whatever the governor remembers */
+    if (sleeps || wakes)
+        begin_alone(d, run, wakes ? BH_SLEEP_WAKE : BH_SLEEP_SUSPEND);
 }
 
 /* Notes of leases that are over. */
@@ -469,7 +600,7 @@ void bh_sleep_tick(struct bh_daemon *d)
     if (!d->sleepers.repeated)
         repeat(d);
     if (any && bh_governor_list(&all, PATIENCE_MS, &err) == BH_OK)
-        for (size_t i = 0; i < d->runs.n; i++) {
+        for (size_t i = 0; i < d->runs.n && !d->broken_until_ms; i++) {
             const uint64_t agreed_ms = agreed(d, d->runs.at[i]);
             const struct look l = agreed_ms ? look_at(d, d->runs.at[i], &all) : (struct look){0};
             if (l.known)
@@ -484,4 +615,5 @@ void bh_sleep_fini(struct bh_daemon *d)
         drop(d, d->sleepers.tasks.at[0]);
     bh_vec_fini(&d->sleepers.tasks);
     bh_vec_fini(&d->sleepers.idle);
+    bh_vec_fini(&d->sleepers.unknown);
 }

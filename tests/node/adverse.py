@@ -331,6 +331,7 @@ def test_who_came_in_while_nothing_could_be_written():
         same(n.get('/v1/jobs', headers={'Authorization': f'Bearer {wrong}'}).status, 401)
         refused = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1 << 20}, uid=NOBODY)
         same(refused.status, 422, refused)
+        same(n.log().count('is not recorded yet'), 1, n.log())  # however many there are
         r = n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY)
         assert r.status >= 500, r
         n.set_faults()
@@ -341,6 +342,7 @@ def test_who_came_in_while_nothing_could_be_written():
         until(lambda: n.post('/v1/jobs', {'tenant': 'lab', 'argv': ['true'], 'milli': 250, 'memory_mib': 1024}, uid=NOBODY).ok, 60, n.log)
         same([r['object_id'] for r in came_in()], [None, 'T1'], 'each once')
         same((len(n.audit(event='auth.failure')), len(n.audit(event='alloc.deny'))), (1, 1))
+        has(n.log(), 'the log takes records again: 3 more had to wait')
         n.sound()
 
 

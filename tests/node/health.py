@@ -381,6 +381,129 @@ def test_an_order_that_fails_is_written():
         n.sound()
 
 
+def share_of(n, lease):
+    """What the governor says of it; None: it does not know it."""
+    rows = json.loads(command(n, 'shares', '-o', 'json', status=None) or '{}').get('shares', [])
+    return next((r['state'] for r in rows if r['name'] == lease), None)
+
+
+def moves_of(n, lease):
+    return [(r['event'], r['who'], r['outcome']) for r in n.audit() if r['object_id'] == lease and r['event'] in ('job.suspend', 'job.resume')]
+
+
+def test_resume_goes_by_the_books():
+    """Who is suspended wakes when it is resumed, whether the governor answers or has forgotten; it is never only let run."""
+    with node() as n:
+        lease = on_a_card(n)
+        at = gpu_of(n, lease)
+        for _ in range(2):  # one who sleeps may be told to again
+            assert n.post(f'/v1/leases/{lease}/suspend').ok
+            assert on_card(n, at) < 1 << 30
+        # One that does not answer in time, and then does.
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        late = threading.Timer(5.6, os.kill, (governor, signal.SIGCONT))
+        late.start()
+        try:
+            r = n.post(f'/v1/leases/{lease}/resume')
+        finally:
+            late.join()
+        same(r.ok, on_card(n, at) > 1 << 30, r)
+        same(n.lease(lease)['lease']['paused'], not r.ok, 'the books say what is')
+        until(lambda: n.post(f'/v1/leases/{lease}/resume').ok, 60, n.log)
+        assert on_card(n, at) > 1 << 30
+        same((n.lease(lease)['lease']['paused'], share_of(n, lease)), (False, 'idle'))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'sleep/%' OR key LIKE 'order/%'"), [])
+        # One that began anew and knows of no suspension.
+        assert n.post(f'/v1/leases/{lease}/suspend').ok
+        os.kill(governor, signal.SIGKILL)
+        until(lambda: share_of(n, lease) not in (None, 'suspended'), 60, n.log)
+        assert on_card(n, at) < 1 << 30
+        until(lambda: n.post(f'/v1/leases/{lease}/resume').ok, 60, n.log)
+        assert on_card(n, at) > 1 << 30
+        same(n.lease(lease)['lease']['paused'], False)
+        n.sound()
+
+
+def test_sleep_outlives_the_daemon():
+    """What the daemon does by itself is written before it is done: whoever is put to sleep is known to sleep, and wakes when it is used."""
+    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
+    with node(text=text) as n:
+        work = f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; while :; do :; done; wait'
+        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+        lease = n.active(job)
+        at = gpu_of(n, lease)
+        until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
+        # It dies when it has begun and has not heard what came of it.
+        def stopped_halfway():
+            os.kill(n.process.pid, signal.SIGSTOP)
+            with contextlib.suppress(AssertionError):
+                if len(n.processes('bulkheadd')) > 1:  # of its workers, this one
+                    until(lambda: share_of(n, lease) == 'suspended', 5)
+            if share_of(n, lease) == 'suspended':
+                return True
+            os.kill(n.process.pid, signal.SIGCONT)
+            return False
+        until(stopped_halfway, 60, n.log)
+        same(n.rows('SELECT paused FROM leases')[0]['paused'], 0, 'it was to be halfway')
+        n.kill()
+        n.start()
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        assert on_card(n, at) < 1 << 30
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        same(moves_of(n, lease), [('job.suspend', 'service:bulkheadd', 'success')])
+        # The governor dies as well, and the next one knows nothing of it.
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGKILL)
+        until(lambda: share_of(n, lease), 60, n.log)
+        pathlib.Path(n.here, 'now').touch()
+        until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
+        until(lambda: not n.lease(lease)['lease']['paused'], 60, n.log)
+        same(moves_of(n, lease)[-1], ('job.resume', 'service:bulkheadd', 'success'))
+        n.sound()
+
+
+def test_nobody_waits_for_the_governor_in_the_loop():
+    """One tenant asks again and again while it hangs: that tenant is told to wait, and all others are answered."""
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        answers = []
+
+        def ask():
+            r = n.post(f'/v1/leases/{lease}/resume')
+            answers.append('' if r.ok else r.words)
+        asks = [threading.Thread(target=ask) for _ in range(6)]
+        os.kill(governor, signal.SIGSTOP)
+        try:
+            for a in asks:
+                a.start()
+            until(lambda: len(answers) >= 5, 4, n.log)  # sooner than one answer of the governor may take
+            same([a for a in answers if 'is being carried out' not in a], [])
+            assert n.get('/v1/health').ok
+        finally:
+            os.kill(governor, signal.SIGCONT)
+            for a in asks:
+                a.join()
+        n.sound()
+
+
+def test_an_order_stands_until_the_lease_is_known():
+    """The governor hung, and was ended: the next one hears of the leases a moment after it begins."""
+    with node() as n:
+        lease = on_a_card(n)
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGSTOP)
+        r = n.post(f'/v1/leases/{lease}/pause')
+        os.kill(governor, signal.SIGKILL)
+        same(r.status, 503, r)
+        has(r.words, 'the order stands')
+        until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
+        same((is_held(n, lease), recorded(n)), (True, [('job.pause', 'success'), ('job.pause', 'failure')]))
+        same(n.rows("SELECT key FROM notes WHERE key LIKE 'order/%'"), [])
+        n.sound()
+
+
 def test_an_upgrade_is_planned():
     """Who may begin again leaves, whose end is known is waited for, whoever else stands in the way."""
     with node() as n:

@@ -203,7 +203,7 @@ def test_what_is_written_down():
     text += f'waivers:\n  - {{rule: BH-073, scope: "tenant:lab", approver: jane, expires: {until_then}, reason: a test}}\n'
     with node(text=text) as n:
         same([(r['object_id'], r['after'], r['reason'], r['rules']) for r in n.audit(event='policy.waiver')],
-             [('tenant:lab', 'jane', 'a test', ['BH-073'])])
+             [('tenant:lab', f'jane, until {until_then}', 'a test', ['BH-073'])])
         same([r['object_id'] for r in n.audit(event='node.start')], [n.get('/v1/status').json['node']])
         # Whoever comes in is written down once, by name or by token.
         made = n.post('/v1/tokens', {'role': 'tenant-user', 'tenant': 'lab', 'subject': 'service:ci'})
