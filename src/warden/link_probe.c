@@ -31,7 +31,7 @@ static bool take_all(struct bh_link_probe *p, uint64_t now_ms)
     int n_taken = 0;
     while (!p->is_deaf && n_taken < BH_LINK_PROBE_DATAGRAMS && room >= BH_LINK_PROBE_LONGEST) {
         const ssize_t got = bh_dgram_take(p->fd, bytes, BH_LINK_PROBE_LONGEST);
-        p->is_deaf = got < 0 && errno == EPERM;
+        p->is_deaf = got < 0 && (errno == EPERM || errno == ENOTSOCK);
         if (got < 0 && !p->is_deaf)
             break;
         /* The last line needs no end. One that is too long, or is not taken at all, counts as an empty line: garbage. */

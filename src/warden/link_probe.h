@@ -22,7 +22,7 @@ enum {
 struct bh_link_probe {
     int fd;             /* -1: none */
     bool hot;           /* something was said of late: it is read by the clock */
-    bool is_deaf;       /* it has what must not be taken out */
+    bool is_deaf;       /* it has what must not be taken out, or is no socket */
     int64_t read_ms;    /* when it was last */
     struct bh_own *own; /* NULL: nothing was ever said */
 };

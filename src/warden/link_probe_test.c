@@ -11,6 +11,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -114,6 +116,21 @@ TEST(who_sends_descriptors_is_not_heard_any_more)
     end();
 }
 
+/* A launcher from before an upgrade has a FIFO: to read it is to wait for whoever writes. */
+TEST(what_is_no_socket_is_never_read)
+{
+    int ends[2], n = 0;
+    CHECK(begin());
+    CHECK(pipe2(ends, O_CLOEXEC) == 0 && write(ends[1], "done 5\n", 7) == 7);
+    probe.fd = ends[0];
+    CHECK(bh_link_probe_wake(&probe) && look() && own.done == 0 && own.garbage == 1);
+    CHECK(look() && !probe.hot && !bh_link_probe_wake(&probe));
+    CHECK(ioctl(ends[0], FIONREAD, &n) == 0 && n == 7);
+    close(ends[0]);
+    close(ends[1]);
+    end();
+}
+
 /* It is full, whoever sends waits or is told so, and we read no more than ever. */
 TEST(a_flood_costs_whoever_sends_it)
 {
@@ -149,6 +166,8 @@ TEST(it_reads_no_more_than_its_part_whoever_sends_meanwhile)
     CHECK(fcntl(in, F_SETFL, 0) == 0); /* it waits */
     sender = fork();
     CHECK(sender >= 0);
+    if (sender == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (sender == 0 && say("\n"))
         continue;
     if (sender == 0)
