@@ -22,7 +22,10 @@ static char folder[BH_SCRATCH_SOCKET_PATH], path[2 * BH_SCRATCH_PATH];
 static int to(const char *name, struct sockaddr_un *ret)
 {
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", name);
+    const size_t n = strlen(name);
+    if (n >= sizeof(ret->sun_path))
+        return -1;
+    memcpy(ret->sun_path, name, n);
     return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 }
 
