@@ -25,11 +25,12 @@
 #include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -162,18 +163,29 @@ static void context(const char *kind)
     MUST(cuMemAlloc_v2, &run.out, (size_t)run.blocks * THREADS * 4);
 }
 
-/* One write for all of it, which never waits: what does not fit is not said. */
+/* One datagram for all of it, which never waits: what does not fit is not said. */
 static void say(uint64_t units)
 {
-    char text[4096];
+    char text[1024]; /* no more is taken */
     size_t n = 0;
     if (run.probe >= 0 && units > run.said)
         n += (size_t)snprintf(text, sizeof(text), "done %llu\n", (unsigned long long)(units - run.said));
-    for (unsigned i = 0; run.probe >= 0 && i < run.n_took; i++)
+    for (unsigned i = 0; run.probe >= 0 && i < run.n_took && n + 24 <= sizeof(text); i++)
         n += (size_t)snprintf(text + n, sizeof(text) - n, "latency %uns\n", run.took[i]);
-    if (n == 0 || write(run.probe, text, n) == (ssize_t)n)
+    if (n == 0 || send(run.probe, text, n, MSG_DONTWAIT) == (ssize_t)n)
         run.said = units;
     run.n_took = 0;
+}
+
+/* path: NULL: nobody listens. */
+static int probe_socket(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const int fd = path ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    if (fd < 0 || snprintf(to.sun_path, sizeof(to.sun_path), "%s", path) >= (int)sizeof(to.sun_path) ||
+        connect(fd, (const struct sockaddr *)&to, sizeof(to)) < 0)
+        return -1;
+    return fd;
 }
 
 /* The time is up, or not; and what was done so far, now and then. */
@@ -372,8 +384,7 @@ int main(int argc, char **argv)
     (void)fflush(stdout);
     if (read(STDIN_FILENO, &byte, 1) < 0)
         return 1;
-    const char *probe = getenv("BULKHEAD_PROBE");
-    run.probe = probe ? open(probe, O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1;
+    run.probe = probe_socket(getenv("BULKHEAD_PROBE"));
     run.from = run.next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
     const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);

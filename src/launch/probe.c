@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/probe.h"
 
+#include "wire/dgram.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,9 +21,9 @@ enum {
     NAME_BYTES = 16,
     FOLDER_MODE = 0711,
     WRITE_ONLY = S_IWUSR | S_IWGRP | S_IWOTH,
-    YOUNG_S = 60,     /* somebody may be about to open it */
+    YOUNG_S = 60,     /* somebody may be about to bind it */
     SWEEP_MOST = 256, /* looked at in one go */
-    DRAIN_BYTES = 64 << 10
+    DRAIN_MOST = 256  /* datagrams */
 };
 
 static int fail_errno(struct bh_err *err, const char *path)
@@ -27,18 +31,37 @@ static int fail_errno(struct bh_err *err, const char *path)
     return bh_fail(err, BH_SYSTEM, "'%.200s': %s", path, strerrordesc_np(errno));
 }
 
-/* One that nobody holds open is of a launcher that is gone. */
-static bool is_left_behind(int folder, const char *name)
+static int make_socket(void)
+{
+    return socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+/* False: the name is too long for a socket. */
+static bool address(struct sockaddr_un *ret, const char *path)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    const int n = snprintf(ret->sun_path, sizeof(ret->sun_path), "%s", path);
+    return n > 0 && (size_t)n < sizeof(ret->sun_path);
+}
+
+/* One that nobody holds any more is of a launcher that is gone. To connect to one of datagrams is to look whose it is: nothing is
+ * sent and nobody is asked, so that it waits for nobody. */
+static bool is_left_behind(int folder, const char *path, const char *name)
 {
     struct stat st;
+    struct sockaddr_un at;
+    char full[PATH_MAX];
     struct timespec now;
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISFIFO(st.st_mode) ||
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISSOCK(st.st_mode) ||
         clock_gettime(CLOCK_REALTIME, &now) < 0 || now.tv_sec - st.st_mtim.tv_sec < YOUNG_S)
         return false;
-    const int fd = openat(folder, name, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    const int n = snprintf(full, sizeof(full), "%s/%s", path, name);
+    const int fd = n > 0 && (size_t)n < sizeof(full) && address(&at, full) ? make_socket() : -1;
+    const bool is =
+        fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof(at)) < 0 && errno == ECONNREFUSED;
     if (fd >= 0)
         close(fd);
-    return fd < 0 && errno == ENXIO;
+    return is;
 }
 
 static void sweep(const char *path)
@@ -46,7 +69,7 @@ static void sweep(const char *path)
     DIR *d = opendir(path);
     const struct dirent *e;
     for (int i = 0; d && i < SWEEP_MOST && (e = readdir(d)); i++)
-        if (e->d_name[0] != '.' && is_left_behind(dirfd(d), e->d_name))
+        if (e->d_name[0] != '.' && is_left_behind(dirfd(d), path, e->d_name))
             (void)unlinkat(dirfd(d), e->d_name, 0);
     if (d)
         (void)closedir(d);
@@ -79,6 +102,27 @@ static int name_it(struct bh_probe_place *p, const char *folder, struct bh_err *
                                                 : bh_fail(err, BH_INVALID, "'%.200s' is too long", folder);
 }
 
+static int bind_it(struct bh_probe_place *p, const char *folder, struct bh_err *err)
+{
+    struct sockaddr_un at;
+    if (!address(&at, p->path))
+        return bh_fail(err, BH_INVALID, "'%.200s' is too long for sockets in it", folder);
+    const int fd = make_socket();
+    if (fd < 0)
+        return bh_fail(err, BH_SYSTEM, "socket: %s", strerrordesc_np(errno));
+    bh_dgram_no_fds(fd);
+    if (bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0) {
+        if (chmod(p->path, WRITE_ONLY) == 0) { /* nobody else can put anything there */
+            p->fd = fd;
+            return BH_OK;
+        }
+        (void)unlink(p->path);
+    }
+    const int rc = fail_errno(err, folder);
+    close(fd);
+    return rc;
+}
+
 int bh_probe_open(struct bh_probe_place *p, const char *run_dir, struct bh_err *err)
 {
     char folder[PATH_MAX];
@@ -91,19 +135,7 @@ int bh_probe_open(struct bh_probe_place *p, const char *run_dir, struct bh_err *
         return rc;
     sweep(folder);
     rc = name_it(p, folder, err);
-    if (rc < 0)
-        return rc;
-    if (mkfifo(p->path, S_IRUSR | S_IWUSR) < 0)
-        return fail_errno(err, folder);
-    p->fd = open(p->path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (p->fd < 0 || fchmod(p->fd, WRITE_ONLY) < 0) {
-        rc = fail_errno(err, folder);
-        (void)unlink(p->path);
-        if (p->fd >= 0)
-            close(p->fd);
-        p->fd = -1;
-    }
-    return rc;
+    return rc < 0 ? rc : bind_it(p, folder, err);
 }
 
 void bh_probe_announce(const struct bh_probe_place *p)
@@ -114,9 +146,9 @@ void bh_probe_announce(const struct bh_probe_place *p)
 
 void bh_probe_drain(const struct bh_probe_place *p)
 {
-    static char bytes[DRAIN_BYTES];
-    if (p->fd >= 0)
-        (void)!read(p->fd, bytes, sizeof(bytes));
+    char byte;
+    for (int i = 0; p->fd >= 0 && i < DRAIN_MOST && bh_dgram_take(p->fd, &byte, 1) >= 0; i++)
+        continue;
 }
 
 void bh_probe_close(struct bh_probe_place *p)
@@ -124,6 +156,6 @@ void bh_probe_close(struct bh_probe_place *p)
     if (p->fd < 0)
         return;
     (void)unlink(p->path);
-    close(p->fd);
+    bh_dgram_end(p->fd);
     p->fd = -1;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe.h - where the processes of a lease may say what they do: a FIFO whose path they have in $BULKHEAD_PROBE.
+ * probe.h - where the processes of a lease may say what they do: a socket of datagrams whose path they have in
+ * $BULKHEAD_PROBE.
  *
  * It lies in RUN/probe, which nobody may list, under a name that nobody can guess: who knows it is of the lease, or may look into
- * the lease's processes anyway. Everybody may write to it and nobody but root read. It is held open here as long as the command
- * runs, so that opening it never waits and writing never ends in SIGPIPE; a warden reads it (warden/link_probe.h).
+ * the lease's processes anyway. Everybody may send to it, and nobody can open it to read. It is held here as long as the command
+ * runs, whatever becomes of wardens, which read it (warden/link_probe.h). A socket and no FIFO: whoever writes to a FIFO from a
+ * page that never comes holds its lock, and everybody who opens or reads it waits with them.
  */
 #ifndef BH_LAUNCH_PROBE_H
 #define BH_LAUNCH_PROBE_H
@@ -17,7 +19,7 @@
 enum { BH_PROBE_DRAIN_MS = 100 };
 
 struct bh_probe_place {
-    int fd; /* both ends, non-blocking; -1: there is none */
+    int fd; /* bound, non-blocking; -1: there is none */
     char path[PATH_MAX];
 };
 
@@ -25,7 +27,7 @@ struct bh_probe_place {
 int bh_probe_open(struct bh_probe_place *p, const char *run_dir, struct bh_err *err) BH_MUST_USE;
 /* In the command's process: tells it where, or that there is none. */
 void bh_probe_announce(const struct bh_probe_place *p);
-/* Nobody else reads it: some of what is there is thrown away, so that nobody waits for ever. */
+/* Nobody else reads it: some of what is there is thrown away, so that nobody who sends waits for ever. */
 void bh_probe_drain(const struct bh_probe_place *p);
 void bh_probe_close(struct bh_probe_place *p);
 

@@ -320,7 +320,7 @@ static void listen_to_probe(struct bh_link *l, int how)
         (void)epoll_ctl(l->epoll, how, l->probe.fd, &ev);
 }
 
-/* Read whether there is a governor or not: whoever writes must not wait. Numbers are of all time: one that is lost is no loss. */
+/* Read whether there is a governor or not: whoever sends must not wait. Numbers are of all time: one that is lost is no loss. */
 static void tell_own(struct bh_link *l)
 {
     struct bh_govern_own m;

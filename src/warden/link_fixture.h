@@ -75,7 +75,7 @@ union said {
     struct bh_govern_own own;
 };
 
-static int lease_probe = -1; /* where the next lease's processes say what they do; the link closes it */
+static int lease_probe = -1; /* where the next lease's processes say what they do; stays open */
 static int beating = -1;     /* a governor that lives, where the test does not say otherwise */
 static inline void answer_join(int fd, int32_t code, const char *text)
 {

@@ -3,6 +3,7 @@
 #include "warden/link_fixture.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <sys/ioctl.h>
 
 static struct bh_gate_stats stats;
@@ -110,7 +111,7 @@ static void is_not_told_what_it_does_not_know(struct governed *g)
     joins(g, "");
     PLAYS(!g->why && write(says, "done 5\n", 7) == 7);
     for (int left = 1; left > 0;) { /* it was read, and so it would have been told */
-        PLAYS(ioctl(says, FIONREAD, &left) == 0);
+        PLAYS(ioctl(says, SIOCOUTQ, &left) == 0);
         (void)usleep(1000);
     }
     shared->number[0] = 1;
@@ -119,16 +120,17 @@ static void is_not_told_what_it_does_not_know(struct governed *g)
 
 static bool probed(play_fn *with)
 {
-    int pipes[2];
-    if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return false;
-    lease_probe = pipes[0];
-    says = pipes[1];
+    lease_probe = ends[0];
+    says = ends[1];
     lease_view = BH_VIEW_SLICE;
     sim_begin();
     const int rc = governed_lease(waits_to_be_heard, with, &stats, &err);
-    lease_probe = -1;
+    close(lease_probe);
     close(says);
+    lease_probe = -1;
     return rc == 0 && holds_nothing_soon() && sim_end();
 }
 

@@ -1,50 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
 """$BULKHEAD_PROBE: a command says what it does, and that is shown as its own word; whatever it sends, nobody else is the worse for it.
 
-Usage: probe.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT
+Usage: probe.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT PATH-TO-STUCK
 """
 import importlib.util
 import os
 import pathlib
 import re
+import shutil
 import signal
+import socket
 import sys
 import time
 
 spec = importlib.util.spec_from_file_location('govern_run', pathlib.Path(__file__).resolve().parent / 'run.py')
 run = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(run)
-from tap import has, same  # noqa: E402
+from tap import Skip, has, same  # noqa: E402
 
 begin, bulkhead, finish, noise, row, rows, shared, spin, until = (run.begin, run.bulkhead, run.finish, run.noise, run.row, run.rows,
                                                                   run.shared, run.spin, run.until)
 TENANT, WORK_US = run.TENANT, run.WORK_US
+STUCK = os.path.abspath(sys.argv[4])
+SENDTO = {'x86_64': '44', 'aarch64': '206'}
 
 # Says as much as the file `pace` tells it, twenty times a second.
 WRITER = r'''
-import os, time
-fd = os.open(os.environ['BULKHEAD_PROBE'], os.O_WRONLY)
+import os, socket, time
+at = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 while os.path.exists('pace'):
     with open('pace') as f:
         n = f.read().strip()
     if n:
-        os.write(fd, b'done %d\nlatency 412us\n' % int(n))
+        at.sendto(b'done %d\nlatency 412us' % int(n), os.environ['BULKHEAD_PROBE'])
     time.sleep(0.05)
 '''
 # As fast as it goes, from many processes, of every kind of rubbish.
 FLOOD = r'''
-import os
-at, parent = os.environ['BULKHEAD_PROBE'], os.getpid()
-junk = [b'x' * 4096, b'done 99999999999999999999999999\n' * 100, b'\0\xff\n' * 1000, b'latency 1\n' * 300, b'done 1', b'\n' * 4000]
+import os, socket
+to, parent = os.environ['BULKHEAD_PROBE'], os.getpid()
+junk = [b'x' * 1024, b'done 99999999999999999999999999\n' * 30, b'\0\xff\n' * 300, b'latency 1\n' * 100, b'done ', b'\n' * 1000, b'', b'\n' * 60000]
 for i in range(8):
     if os.fork() == 0:
-        fd = os.open(at, os.O_WRONLY)
+        at = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         while os.getppid() == parent:
             for piece in junk[i % 3:]:
-                os.write(fd, piece)
+                at.sendto(piece, to)
             if i == 7 and os.getppid() == parent:
-                os.close(fd)
-                fd = os.open(at, os.O_WRONLY)
+                at = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         os._exit(0)
 print('ready', flush=True)
 import time
@@ -99,9 +102,10 @@ def test_what_a_command_says_is_shown_as_its_own_word():
 
 def test_a_shell_can_say_it_and_who_has_no_share_is_not_asked():
     with shared() as env:
-        p = begin(env, 'sh', '-c', 'while :; do echo done 3 >>$BULKHEAD_PROBE; sleep 0.05; done', options=('--share', '1', '--name', 'a'))
-        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
-        end(p)
+        if shutil.which('socat'):
+            p = begin(env, 'sh', '-c', 'while :; do echo done 3 | socat -u - UNIX-SENDTO:"$BULKHEAD_PROBE"; sleep 0.05; done', options=('--share', '1', '--name', 'a'))
+            until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+            end(p)
         rc, out, err = finish(begin({**env, 'BULKHEAD_PROBE': 'of somebody else'}, 'sh', '-c', 'echo "probe:$BULKHEAD_PROBE"', options=('--memory', '1GiB')))
         same((rc, out, err), (0, 'probe:\n', ''))
 
@@ -128,9 +132,19 @@ def test_it_is_heard_by_the_next_warden_and_the_next_governor():
         left = os.listdir('run/probe')
         same(len(left), 1, left)
         os.unlink('pace')
+        until(lambda: not is_held(f'run/probe/{left[0]}'))  # the warden is gone, too
         os.utime(f'run/probe/{left[0]}', (1, 1))
         same(finish(begin(env, 'true'))[0], 0)
         same(os.listdir('run/probe'), [])
+
+
+def is_held(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as at:
+        try:
+            at.connect(path)
+        except ConnectionRefusedError:
+            return False
+    return True
 
 
 def said(env, name):
@@ -186,7 +200,7 @@ def test_a_flood_is_its_senders_own():
         seconds = time.monotonic() - began
         used = {who: (cpu(pid) - before[who]) / seconds for who, pid in pids.items()}
         o = own(env, 'flood')
-        # 16 KiB ten times a second, of which the shortest line is one byte
+        # 16 KiB ten times a second, of which the shortest line is one byte, or none and a datagram
         assert o['linesIgnored'] - ignored <= 16384 * 10 * (seconds + 1), (o, ignored)
         assert used['governor'] < 0.3 and used['warden'] < 0.3, used  # sanitizers and all
         same((own(env, 'quiet')['linesIgnored'], own(env, 'quiet')['rateMilliPerSecond'] > 30000), (0, True), own(env, 'quiet'))
@@ -194,6 +208,57 @@ def test_a_flood_is_its_senders_own():
         same(finish(b), (0, '', ''))
         end(a)
         same(os.listdir('run/probe'), [])
+
+
+def sends(pid):
+    """It is in the middle of the call."""
+    return pathlib.Path(f'/proc/{pid}/syscall').read_text().split()[0] == SENDTO[os.uname().machine]
+
+
+def a_sender_is_stuck(how):
+    with shared() as env:
+        os.mkdir('mnt')
+        pace(10)
+        p = python(env, WRITER, 'evil', f'{STUCK} {how} >stuck.out 2>&1 </dev/null')
+        said = pathlib.Path('stuck.out')
+        until(lambda: said.exists() and said.read_text().endswith('\n'))
+        word = said.read_text().strip()
+        if word.startswith('cannot'):
+            end(p)
+            raise Skip(word)
+        until(lambda: sends(int(word)))
+        # what the rest of the lease says is heard
+        until(lambda: own(env, 'evil').get('rateMilliPerSecond'))
+        rate = own(env, 'evil')['rateMilliPerSecond']
+        pace(100)
+        until(lambda: (own(env, 'evil')['rateMilliPerSecond'] or 0) > 2 * rate)
+        # others come, and look whether it is one that was left behind
+        name, = os.listdir('run/probe')
+        os.utime(f'run/probe/{name}', (1, 1))
+        began = time.monotonic()
+        same(finish(begin(env, 'true'))[0], 0)
+        assert time.monotonic() - began < 20, time.monotonic() - began
+        same(os.listdir('run/probe'), [name])
+        # its warden can be ended, and the next one hears it again
+        warden = run.warden_of(p)
+        os.kill(warden, signal.SIGKILL)
+        until(lambda: run.warden_of(p) not in (None, warden))
+        until(lambda: not own(env, 'evil').get('rateMilliPerSecond'))
+        until(lambda: own(env, 'evil').get('rateMilliPerSecond'))
+        assert sends(int(word))
+        for pid in [*run.children(int(word)), int(word)]:  # its file system first: it cannot be ended while that may answer
+            os.kill(pid, signal.SIGKILL)
+        os.unlink('pace')
+        same(finish(p)[0], 0)
+        same(os.listdir('run/probe'), [])
+
+
+def test_a_sender_whose_page_never_comes_holds_up_nobody():
+    a_sender_is_stuck('fault')
+
+
+def test_a_sender_from_a_file_system_of_its_own_holds_up_nobody():
+    a_sender_is_stuck('file mnt')
 
 
 if __name__ == '__main__':

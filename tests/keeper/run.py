@@ -88,7 +88,10 @@ def test_a_share_is_held():
 
 def test_a_lease_with_a_share_may_say_what_it_does():
     with place() as p:
-        lease = p.lease('sh', '-c', 'test "$(id -u)" != 0 && test -p "$BULKHEAD_PROBE" && ! cat "$BULKHEAD_PROBE" && for i in 1 2 3; do echo done 5 >>"$BULKHEAD_PROBE" || exit 9; done',
+        says = ("import os, socket; at = os.environ['BULKHEAD_PROBE']; "
+                "[socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b'done 5', at) for i in range(3)]; "
+                "assert os.getuid() and not os.access(os.path.dirname(at), os.R_OK)")
+        lease = p.lease('sh', '-c', f'test -S "$BULKHEAD_PROBE" && exec python3 -S -c "{says}"',
                         share={'weight': 100, 'name': 'acme'})
         e = lease.run()
         same((e['how'], e.get('status', 0)), ('exited', 0), lease.text('err') + lease.text('keeper.log'))
