@@ -14,6 +14,7 @@
 #include "warden/gate.h"
 #include "warden/link.h"
 #include "warden/selftest.h"
+#include "warden/start.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
 
@@ -272,10 +273,9 @@ static int prepare(struct bh_gate_config *config, struct bh_link_config *link, i
     int rc = bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, err);
     if (rc < 0)
         return bh_wrap(err, rc, "the warden");
-    if (start.version != BH_LEASE_VERSION)
-        return bh_fail(err, BH_CONFLICT,
-                       "the warden speaks version %d, the launcher %u; install both from one package",
-                       BH_LEASE_VERSION, start.version);
+    rc = bh_start_take(&start, err);
+    if (rc < 0)
+        return rc;
     *config = (struct bh_gate_config){.listener = fds[BH_LEASE_LISTENER],
                                       .root = fds[BH_LEASE_ROOT],
                                       .root_pid = start.root_pid,

@@ -4,8 +4,9 @@
  *
  * One SOCK_SEQPACKET connection, one structure a message, in this order: the launcher sends bh_lease_start with its three
  * descriptors, the warden answers with bh_lease_answer and, when the last process of the lease is gone, with
- * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build; the
- * version tells when they are not.
+ * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build but for a lease
+ * from before an upgrade: its launcher lives on, and the warden that it starts when one dies is today's. So each version from
+ * BH_LEASE_OLDEST on is taken, and answered in the same way. Since 5 there are BH_LEASE_RDMA and BH_LEASE_HAS_PROBE.
  *
  * A lease whose share is held (weight not 0) has a connection to the governor (wire/govern.h) as well. The launcher keeps
  * none of it, for its end tells the governor that the warden is gone: a bh_lease_given follows each bh_lease_start, and
@@ -20,6 +21,7 @@
 
 enum {
     BH_LEASE_VERSION = 5,
+    BH_LEASE_OLDEST = 4,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
