@@ -211,7 +211,7 @@ static int await_governor(struct state *s, int *ret_signal, struct bh_err *err)
     if (rc < 0 || !s->l->share.weight)
         return rc;
     rc = await_start(s, &s->link.seeker, ret_signal, err);
-    return rc < 0 ? rc : bh_governor_found(&s->link.seeker, &s->link.governor, err);
+    return rc < 0 ? rc : bh_governor_found(&s->link.seeker, &s->link.governor, &s->link.version, err);
 }
 
 static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
@@ -391,13 +391,14 @@ static void hear_successor(struct state *s)
 static void hear_warden(struct state *s)
 {
     struct bh_lease_end *end = &s->ret->end;
+    struct bh_lease_ask ask;
     int status;
     if (!s->ready) {
         hear_successor(s);
         return;
     }
-    if (bh_warden_asks(&s->warden)) {
-        bh_share_asked(&s->link, &s->warden);
+    if (bh_warden_asks(&s->warden, &ask)) {
+        bh_share_asked(&s->link, &s->warden, &ask);
         return;
     }
     s->ready = false;

@@ -242,6 +242,7 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
     size_t n = 0;
     ret->share = start->share;
     ret->governor = -1;
+    ret->version = 0;
     ret->launcher = BH_LEASE_SOCKET;
     ret->share.name[sizeof(ret->share.name) - 1] = '\0';
     const ssize_t got = poll(&at, 1, GIVEN_MS) == 1
@@ -249,6 +250,7 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
                             : 0;
     if (got == (ssize_t)sizeof(given) && given.code == 0 && n == 1) {
         ret->governor = fds[0];
+        ret->version = given.version;
         return BH_OK;
     }
     for (size_t i = 0; i < n; i++)

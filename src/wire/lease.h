@@ -66,14 +66,21 @@ struct bh_lease_start {
     struct bh_lease_share share;
 };
 
-/* From the warden, while it serves: the governor is gone, is there another one? Told from an end by its size. */
+enum bh_lease_asks {
+    BH_LEASE_GONE,    /* the governor is; is there another one? */
+    BH_LEASE_REFUSED, /* there is one, and it does not take the lease (code); is there another one? */
+    BH_LEASE_JOINED, /* nothing is asked: the one that was given holds its share; only after a given with a version */
+};
+/* From the warden, while it serves. Told from an end by its size. (Launchers from before an upgrade take each for the first.) */
 struct bh_lease_ask {
-    uint32_t zero[2];
+    uint32_t what; /* enum bh_lease_asks */
+    int32_t code;
 };
 /* From the launcher, with a descriptor where the code is 0. */
 struct bh_lease_given {
     int32_t code;
-    uint32_t zero;
+    uint32_t
+        version; /* of wire/govern.h that this governor takes; UINT32_MAX: it did not say; 0: who sends this is older */
     char text[BH_LEASE_TEXT];
 };
 
