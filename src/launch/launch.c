@@ -48,6 +48,8 @@
 enum { KILLED_MS = 2000, ENDING_MS = 50, KEPT_MS = 10000 };
 /* Of its share: how often it is asked for, and how long the command's signals may wait for that. */
 enum { NOTE_MS = 500, NOTED_MS = 100 };
+/* Without a warden the clock comes for the probe, and far more often; and little is to change then. */
+enum { NOTE_SELDOM_MS = 1000 };
 
 struct state {
     const struct bh_launch *l;
@@ -61,7 +63,8 @@ struct state {
     struct bh_warden_how how; /* the one before died */
     int64_t died_ms;
     struct bh_warden_followers followers;
-    bool stopped; /* the command is */
+    bool stopped;     /* the command is */
+    int64_t noted_ms; /* when its share was last asked for */
     struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
 };
@@ -479,8 +482,11 @@ static void on_time(struct state *s)
 {
     if (s->warden.fd < 0)
         bh_probe_drain(&s->probe);
-    if (s->l->note_share)
-        note_share(s);
+    const int64_t now = bh_warden_now_ms();
+    if (!s->l->note_share || (s->warden.fd < 0 && now - s->noted_ms < NOTE_SELDOM_MS))
+        return;
+    s->noted_ms = now;
+    note_share(s);
 }
 
 static void follow(struct state *s)
