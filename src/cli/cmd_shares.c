@@ -230,7 +230,7 @@ static int run(struct bh_cli *cli)
         if (all.older)
             bh_buf_str(
                 &cli->out,
-                "\nThe governor is from before an upgrade: it holds the shares, and does not tell what each uses. It "
+                "\nThe governor is from before an upgrade: it holds the shares, and tells less of each lease. It "
                 "ends with the last command that it serves.\n");
     } else {
         bh_buf_str(&cli->out, "nobody shares a GPU's time here; bulkhead run --share begins it\n");

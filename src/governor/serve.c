@@ -268,7 +268,8 @@ static bool on_join(struct bh_serve *s, struct connection *c, const union messag
     struct bh_governed *l;
     if (!is_our_version(c, m->join.version))
         return false;
-    if (s->config.slices_only && (m->join.cap_permille || m->join.latency))
+    /* One that comes back was promised it by another governor, and runs. */
+    if (s->config.slices_only && !m->join.lease && (m->join.cap_permille || m->join.latency))
         return refuse(
             c, BH_REFUSED,
             "this governor shares by slices alone (BULKHEAD_GOVERN=slices), and holds no cap and no "
@@ -334,6 +335,25 @@ static void add_rows(struct bh_serve *s, struct connection *c, struct bh_governe
     }
 }
 
+static bool takes_pauses(const struct bh_governed *l)
+{
+    return l->cap_permille || l->latency;
+}
+
+/* An operator's wish that waits, and for whom. */
+static void add_unlike_wish(struct connection *c, const struct bh_governed *l)
+{
+    for (size_t i = 0; takes_pauses(l) && i < l->seats.n; i++) {
+        struct bh_govern_noise *m = bh_vec_push(&c->noise);
+        *m = (struct bh_govern_noise){.op = BH_GOVERN_NOISE, .gpu = l->seats.at[i].gpu};
+        (void)snprintf(
+            m->text, sizeof(m->text),
+            "not by slices alone yet (BULKHEAD_GOVERN=slices): lease %llu (%s) was promised a cap or "
+            "latency before this governor, and keeps it",
+            (unsigned long long)l->id, l->name);
+    }
+}
+
 /* One message for each line; one that is too long is cut, and is a line still. */
 static void add_noise(struct bh_serve *s, struct connection *c, uint32_t gpu)
 {
@@ -356,6 +376,9 @@ static bool on_list(struct bh_serve *s, struct connection *c, const union messag
     for (size_t i = 0; i < s->state.n; i++)
         if (s->state.at[i]->server != BH_STATE_NOBODY)
             add_rows(s, c, s->state.at[i]);
+    for (size_t i = 0; s->config.slices_only && i < s->state.n; i++)
+        if (s->state.at[i]->server != BH_STATE_NOBODY)
+            add_unlike_wish(c, s->state.at[i]);
     for (uint32_t gpu = 0; gpu < BH_STATE_GPUS; gpu++)
         add_noise(s, c, gpu);
     return send_rows(s, c);
@@ -503,6 +526,14 @@ static void look_if_idle(struct bh_serve *s)
         s->idle_since_ns = s->now_ns;
 }
 
+static bool has_promised_pauses(const struct bh_state *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (takes_pauses(s->at[i]))
+            return true;
+    return false;
+}
+
 /* now_ns NULL: ask the clock, after the wait. */
 static int turn(struct bh_serve *s, int wait_ms, const uint64_t *now_ns, struct bh_err *err)
 {
@@ -513,6 +544,8 @@ static int turn(struct bh_serve *s, int wait_ms, const uint64_t *now_ns, struct 
     s->now_ns = now_ns ? *now_ns : s->config.clock();
     for (int i = 0; i < n; i++)
         take_event(s, &events[i]);
+    if (s->config.slices_only)
+        bh_steer_set_slices_only(s->steer, !has_promised_pauses(&s->state));
     s->next_ns = bh_steer_step(s->steer, s->now_ns);
     beat(s);
     bh_state_forget(&s->state, s->now_ns > LINGER_NS ? s->now_ns - LINGER_NS : 0);

@@ -24,7 +24,9 @@ struct bh_serve_config {
     const struct bh_driver *driver;
     void *self; /* the driver's, borrowed */
     const char *log_prefix;
-    bool slices_only; /* no pauses: less exact, and least to do; caps and latency are refused */
+    /* No pauses: less exact, and least to do; caps and latency are refused. But a lease that was promised one before this governor
+     * keeps it: while there is such a one, pauses are made. */
+    bool slices_only;
     const struct bh_gauge_source *gauge; /* counters of the cards; NULL: nobody judges who slows whom */
     uint64_t (*clock)(void); /* bh_serve_clock(); NULL: only rounds are made, which say the time */
     uint64_t idle_ns;        /* so long without a connection, and may_end is asked; 0: never */

@@ -162,8 +162,8 @@ void bh_state_leave(struct bh_governed *l, uint64_t now_ns)
 {
     l->server = BH_STATE_NOBODY;
     l->left_ns = now_ns;
-    /* The next warden counts from zero. */
     l->own.last = (struct bh_govern_own){.p50_us = UINT32_MAX, .p99_us = UINT32_MAX};
+    l->own.joined = false;
     l->pids.n = l->coming.n = 0;
     for (size_t i = 0; i < l->seats.n; i++) {
         struct bh_seat *seat = &l->seats.at[i];
@@ -395,8 +395,11 @@ static uint64_t more(uint64_t total, uint64_t before, uint64_t now)
 void bh_state_own(struct bh_governed *l, const struct bh_govern_own *m, uint64_t now_ns)
 {
     struct bh_state_own *o = &l->own;
-    o->done = more(o->done, o->last.done, m->done);
-    o->lines = more(o->lines, o->last.lines, m->lines);
+    if (o->joined) {
+        o->done = more(o->done, o->last.done, m->done);
+        o->lines = more(o->lines, o->last.lines, m->lines);
+    }
+    o->joined = true;
     o->last = *m;
     o->at_ns = now_ns;
 }

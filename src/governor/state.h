@@ -62,6 +62,7 @@ struct bh_seat {
 /* What its processes say of their own work. Shown, and compared with itself; no share follows it. */
 struct bh_state_own {
     uint64_t at_ns; /* when its warden last told; 0: it never said anything */
+    bool joined;    /* a warden has told since it came: what it says is more than it said before */
     uint64_t done, lines;
     struct bh_govern_own last;
 };
@@ -124,7 +125,8 @@ void bh_state_lost(struct bh_governed *l, const struct bh_govern_channels *m);
 /* These are its processes. BH_INVALID: an impossible message. */
 int bh_state_pids(struct bh_governed *l, const struct bh_govern_pids *m, struct bh_err *err) BH_MUST_USE;
 
-/* Its warden tells what they say. Wardens count from zero, one after the other. */
+/* Its warden tells what they say. One that comes back goes on counting where it was, and another one begins at zero: so the first
+ * that one tells counts for nothing, and is where it begins. */
 void bh_state_own(struct bh_governed *l, const struct bh_govern_own *m, uint64_t now_ns);
 /* Do they still say something? */
 bool bh_state_says(const struct bh_governed *l, uint64_t now_ns);

@@ -278,21 +278,26 @@ TEST(what_is_said_adds_up_over_wardens_and_gets_old)
     struct bh_govern_own m = {.done = 100, .lines = 10, .p50_us = 5, .p99_us = 9};
     const uint64_t second = UINT64_C(1000000000);
     CHECK(!bh_state_says(l, 1));
-    bh_state_own(l, &m, 10 * second);
+    bh_state_own(l, &m, 10 * second); /* where it begins */
+    CHECK(l->own.done == 0 && l->own.lines == 0);
     m.done = 150;
     m.lines = 15;
     bh_state_own(l, &m, 11 * second);
-    CHECK(l->own.done == 150 && l->own.lines == 15);
+    CHECK(l->own.done == 50 && l->own.lines == 5);
     CHECK(bh_state_says(l, 12 * second) && !bh_state_says(l, 13 * second));
     bh_state_leave(l, 12 * second);
     CHECK(l->own.last.p99_us == UINT32_MAX);
-    m.done = 170; /* of another one, which counts from zero */
+    m.done = 170; /* of the same one, which has come back, or of another: that is not to be told */
     m.lines = 17;
     bh_state_own(l, &m, 13 * second);
-    CHECK(l->own.done == 320 && l->own.lines == 32);
+    CHECK(l->own.done == 50 && l->own.lines == 5);
+    m.done = 180;
+    m.lines = 18;
+    bh_state_own(l, &m, 13 * second);
+    CHECK(l->own.done == 60 && l->own.lines == 6);
     m.done = m.lines = UINT64_MAX;
     bh_state_own(l, &m, 14 * second);
-    m.done = m.lines = 5;
+    m.done = m.lines = 500;
     bh_state_own(l, &m, 15 * second);
     CHECK(l->own.done == UINT64_MAX && l->own.lines == UINT64_MAX);
     bh_state_fini(&s);

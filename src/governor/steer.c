@@ -179,6 +179,27 @@ static void hurry(struct bh_steer *t, uint32_t gpu)
         c->due_ns = c->last_ns + STEP_NS;
 }
 
+/* Whoever the controller before has paused runs after the next step, where the next one does not mean it. */
+void bh_steer_set_slices_only(struct bh_steer *t, bool only)
+{
+    if (t->config.slices_only == only)
+        return;
+    t->config.slices_only = only;
+    t->tuning.slices_only = only;
+    for (uint32_t gpu = 0; gpu < BH_STATE_GPUS; gpu++) {
+        struct card *c = t->cards[gpu];
+        if (!c)
+            continue;
+        bh_govern_free(c->govern);
+        c->govern = NULL;
+        if (c->log)
+            (void)fclose(c->log);
+        c->log = NULL;
+        if (c->last_ns) /* one that rests goes on resting */
+            hurry(t, gpu);
+    }
+}
+
 /* An orphan that is named again is nobody's orphan: it may be paused, and its new seat knows. */
 static void claim_orphans(struct bh_steer *t, const struct bh_seat *seat)
 {

@@ -47,6 +47,9 @@ struct bh_steer;
 struct bh_steer *bh_steer_new(const struct bh_steer_config *config);
 void bh_steer_free(struct bh_steer *t); /* after bh_steer_release() */
 
+/* From now on, by slices alone or not. Controllers begin anew where that changes, and their logs end. */
+void bh_steer_set_slices_only(struct bh_steer *t, bool only);
+
 /* Steps of the cards that are due. When to call next, on the same clock; BH_STEER_NEVER: when something changes. */
 uint64_t bh_steer_step(struct bh_steer *t, uint64_t now_ns);
 /* What a warden says of its channels. Those that go while they are paused are resumed all the same: it may be wrong. */

@@ -7,7 +7,8 @@
 #define FADE_ALONE_US  UINT64_C(60000000)
 #define FADE_BESIDE_US UINT64_C(10000000)
 #define FADE_NOW_US    UINT64_C(600000)
-/* One that says nothing for so long has stopped to. */
+/* One that says nothing for so long has stopped to. Nothing is seen of it within an interval, and those may be longer: so at least
+ * one passes without a word. */
 #define SILENT_NS (UINT64_C(3000) * 1000 * 1000)
 #define GONE_NS   (UINT64_C(10000) * 1000 * 1000) /* and what it said is told no longer */
 /* After somebody came or went: latencies are those of seconds. */
@@ -19,11 +20,17 @@ static uint64_t since(uint64_t before, uint64_t now)
     return now >= before ? now - before : 0;
 }
 
+static uint64_t at_least(uint64_t ns, uint64_t of_intervals_ns)
+{
+    return ns > of_intervals_ns ? ns : of_intervals_ns;
+}
+
 void bh_word_pass(struct bh_word *w, const struct bh_tally_line *line)
 {
     w->tells = line->tells;
     w->done = line->own_done;
     w->lines = line->own_lines;
+    w->taken_ns = 0; /* no interval ends here */
 }
 
 static void take_latency(struct bh_word *w, uint32_t p99_us)
@@ -33,9 +40,10 @@ static void take_latency(struct bh_word *w, uint32_t p99_us)
 }
 
 /* A word is of the time since the one before. */
-static void take_done(struct bh_word *w, uint64_t done, uint64_t lines, uint64_t gpu_us, uint64_t at_ns)
+static void take_done(struct bh_word *w, uint64_t done, uint64_t lines, uint64_t gpu_us, uint64_t interval_ns,
+                      uint64_t at_ns)
 {
-    w->is_mixed |= at_ns - w->heard_ns > SILENT_NS;
+    w->is_mixed |= at_ns - w->heard_ns > at_least(SILENT_NS, interval_ns + interval_ns / 2);
     w->open_us += gpu_us;
     if (!lines)
         return;
@@ -55,7 +63,9 @@ uint64_t bh_word_take(struct bh_word *w, const struct bh_tally_line *line, enum 
     const uint64_t done = since(w->done, line->own_done), lines = since(w->lines, line->own_lines);
     /* the first one tells where it begins */
     const bool counts = w->tells && line->tells && line->gpu_permille != BH_CULPRIT_UNKNOWN;
+    const uint64_t interval_ns = w->taken_ns ? at_ns - w->taken_ns : 0;
     bh_word_pass(w, line);
+    w->taken_ns = at_ns;
     if (company != w->company) {
         w->company = company;
         w->since_ns = at_ns;
@@ -66,8 +76,9 @@ uint64_t bh_word_take(struct bh_word *w, const struct bh_tally_line *line, enum 
         w->is_mixed = true;
         return 0;
     }
-    take_done(w, done, lines, line->gpu_us, at_ns);
-    w->speaks = at_ns - w->heard_ns <= GONE_NS || line->own_p99_us != UINT32_MAX;
+    take_done(w, done, lines, line->gpu_us, interval_ns, at_ns);
+    w->speaks = at_ns - w->heard_ns <= at_least(GONE_NS, 2 * interval_ns + interval_ns / 2) ||
+                line->own_p99_us != UINT32_MAX;
     if (line->own_p99_us != UINT32_MAX && at_ns - w->since_ns > MIXED_NS)
         take_latency(w, line->own_p99_us);
     return w->now.gpu_us ? bh_worth_milli(&w->now) : 0;

@@ -18,6 +18,7 @@ struct bh_word {          /* zeroed: nothing was said */
     bool speaks;          /* and of late */
     uint64_t done, lines; /* up to the last interval */
     uint64_t heard_ns;    /* when it last said something */
+    uint64_t taken_ns;    /* the end of the last interval; 0: nothing was made of it */
     uint64_t open_us;     /* of card time since then */
     bool is_mixed; /* its next word is of more than that time: it was silent, or somebody came or went */
     struct bh_worth now; /* of the last moments */

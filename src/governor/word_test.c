@@ -96,6 +96,26 @@ TEST(seldom_words_are_of_the_time_since_the_last)
     CHECK_EQ(bh_word_worth(&word), 1000);
 }
 
+/* As by slices alone: intervals of five seconds. */
+TEST(words_at_long_intervals_are_heard)
+{
+    begin();
+    for (int i = 0; i < 60; i++) {
+        line.own_lines += 9; /* it says more often than that */
+        says(1, BH_WORD_ALONE, 5000, 1000, 4000);
+    }
+    CHECK(bh_word_alone_milli(&word) >= 799000 && bh_word_alone_milli(&word) <= 801000);
+    for (int i = 0; i < 60; i++) {
+        line.own_lines += 9;
+        says(1, BH_WORD_BESIDE, 5000, 500, 1000); /* half the work for each second on the card */
+    }
+    CHECK(bh_word_worth(&word) >= 499 && bh_word_worth(&word) <= 501);
+    says(10, BH_WORD_BESIDE, 5000, 500, 0); /* and silence is silence */
+    CHECK(!word.speaks && bh_word_worth(&word) == 0);
+    says(1, BH_WORD_BESIDE, 5000, 500, 1000); /* of all that time: nothing is made of it */
+    CHECK(bh_word_worth(&word) >= 499 && bh_word_worth(&word) <= 501);
+}
+
 TEST(one_that_was_never_alone_is_compared_with_nothing)
 {
     begin();

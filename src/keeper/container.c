@@ -266,7 +266,7 @@ static void tell(void *arg, const char *line)
 /* ---- both ways ---- */
 
 /* The governor first, as for a process: a container whose share is not held is not started. */
-static int find_governor(struct bh_keeper *k, int *ret_fd, struct bh_err *err)
+static int find_governor(struct bh_keeper *k, struct bh_adopt_keep *ret, struct bh_err *err)
 {
     struct bh_child seeker = {.fd = -1};
     int rc = k->spec.share.weight ? bh_governor_seek(&seeker, err) : BH_OK;
@@ -276,7 +276,7 @@ static int find_governor(struct bh_keeper *k, int *ret_fd, struct bh_err *err)
         struct pollfd at[2] = {{.fd = seeker.fd, .events = POLLIN}, {.fd = k->epoll, .events = POLLIN}};
         (void)poll(at, 2, -1);
         if (at[0].revents)
-            return bh_governor_found(&seeker, ret_fd, err);
+            return bh_governor_found(&seeker, &ret->governor, &ret->version, err);
         rc = bh_keeper_hear(k, err);
         if (rc < 0) {
             (void)kill(seeker.pid, SIGKILL);
@@ -298,7 +298,7 @@ static int run_held(struct bh_keeper *k, ask_fn hears, ask_fn listens, struct bh
                                  .came = came,
                                  .held = held,
                                  .ended = ended};
-    const int rc = find_governor(k, &keep.governor, err);
+    const int rc = find_governor(k, &keep, err);
     if (rc < 0)
         return rc;
     const struct bh_adopt adopt = {.warden = k->warden,

@@ -296,6 +296,7 @@ static void hear(struct state *s, size_t i)
 {
     struct lease *l = &s->leases.at[i];
     struct bh_lease_end end;
+    struct bh_lease_ask ask;
     struct bh_err err = {0};
     int status;
     if (!l->ready) {
@@ -312,8 +313,8 @@ static void hear(struct state *s, size_t i)
             refuse(s, i, rc, &err);
         return;
     }
-    if (bh_warden_asks(&l->warden)) {
-        bh_share_asked(&s->link, &l->warden);
+    if (bh_warden_asks(&l->warden, &ask)) {
+        bh_share_asked(&s->link, &l->warden, &ask);
         return;
     }
     if (!bh_warden_end(&l->warden, &end, &status)) {
@@ -548,6 +549,7 @@ int bh_adopt_serve(const struct bh_adopt *a, struct bh_err *err)
                       .signals = -1,
                       .link = {.seeker = {.fd = -1},
                                .governor = a->keep ? a->keep->governor : -1,
+                               .version = a->keep ? a->keep->version : 0,
                                .tell = a->tell,
                                .arg = a->arg}};
     sigset_t before;

@@ -21,7 +21,8 @@
 struct bh_adopt_keep {
     int fd;                      /* listened to from the beginning to the end */
     struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
-    int governor; /* with a share: the connection for the first warden, which goes to it or is closed */
+    int governor;     /* with a share: the connection for the first warden, which goes to it or is closed */
+    uint32_t version; /* that the governor takes; as in struct bh_lease_given */
     /* Something is there; below 0: it is over. BH_NOT_FOUND: not before what has been sent by now was taken, and this was
      * asked once more. */
     int (*hear)(void *arg, struct bh_err *err);

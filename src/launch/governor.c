@@ -31,6 +31,7 @@
 
 /* A driver that nobody used before takes seconds for each card. */
 enum { START_MS = 60000, LOCK_MS = START_MS + 5000, NAP_MS = 20, DYING_MS = 1000 };
+enum { SPEAKS_MS = 300 }; /* to say which version it takes; who needs longer is asked later */
 enum { BACKLOG = 128, FOLDER_MODE = 0755 };
 static const char lock_name[] = "governor.lock"; /* the governor's own */
 
@@ -344,6 +345,8 @@ int bh_governor_reach(int *ret_fd, struct bh_err *err)
     return rc;
 }
 
+static uint32_t speaks(void);
+
 /* A governor that it starts outlives it, and is nobody's child then. */
 static _Noreturn void be_seeker(const void *arg, int to_parent)
 {
@@ -355,6 +358,7 @@ static _Noreturn void be_seeker(const void *arg, int to_parent)
     (void)close_range(STDERR_FILENO + 1, (unsigned)to_parent - 1, 0);
     (void)close_range((unsigned)to_parent + 1, UINT_MAX, 0);
     given.code = bh_governor_reach(&fd, &err);
+    given.version = given.code < 0 ? UINT32_MAX : speaks();
     memcpy(given.text, err.msg, sizeof(given.text));
     (void)!bh_fds_send(to_parent, &given, sizeof(given), &fd, given.code < 0 ? 0 : 1, NULL);
     _exit(0);
@@ -365,7 +369,7 @@ int bh_governor_seek(struct bh_child *ret, struct bh_err *err)
     return bh_child_start(be_seeker, NULL, ret, err);
 }
 
-int bh_governor_found(struct bh_child *c, int *ret_fd, struct bh_err *err)
+int bh_governor_found(struct bh_child *c, int *ret_fd, uint32_t *ret_version, struct bh_err *err)
 {
     struct pollfd at = {.fd = c->fd, .events = POLLIN};
     struct bh_lease_given given;
@@ -377,6 +381,7 @@ int bh_governor_found(struct bh_child *c, int *ret_fd, struct bh_err *err)
     (void)bh_child_reap(c);
     if (n == (ssize_t)sizeof(given) && given.code == 0 && n_fds == 1) {
         *ret_fd = fds[0];
+        *ret_version = given.version;
         return BH_OK;
     }
     for (size_t i = 0; i < n_fds; i++)
@@ -427,19 +432,25 @@ union said {
     struct bh_govern_answer answer;
 };
 
-static void fill_in(struct bh_govern_row *row)
+/* What an older one did not send, nobody knows. */
+static void fill_in(struct bh_govern_row *row, uint32_t version)
 {
-    row->sm_permille = row->dram_permille = row->pcie_permille = UINT32_MAX;
-    row->power_permille = row->lowered_permille = UINT32_MAX;
+    if (version < 4) {
+        row->sm_permille = row->dram_permille = row->pcie_permille = UINT32_MAX;
+        row->power_permille = row->lowered_permille = UINT32_MAX;
+    }
+    if (version < 5) {
+        row->own_rate_milli = UINT64_MAX;
+        row->own_p50_us = row->own_p99_us = UINT32_MAX;
+        row->own_garbage = 0;
+    }
 }
 
 /* One of a list. false: there is no such message. */
 static bool take(union said *m, size_t n, struct bh_governor_all *all)
 {
-    if (m->op == BH_GOVERN_ROW &&
-        n == bh_govern_row_bytes(all->older ? BH_GOVERN_WIRE_OLDEST : BH_GOVERN_WIRE_VERSION)) {
-        if (all->older)
-            fill_in(&m->row);
+    if (m->op == BH_GOVERN_ROW && n == bh_govern_row_bytes(all->version)) {
+        fill_in(&m->row, all->version);
         m->row.name[sizeof(m->row.name) - 1] = '\0';
         *bh_vec_push(&all->rows) = m->row;
     } else if (n == sizeof(m->noise) && m->op == BH_GOVERN_NOISE) {
@@ -454,11 +465,12 @@ static bool take(union said *m, size_t n, struct bh_governor_all *all)
     return true;
 }
 
-/* Sends an order and hears what comes until the answer. */
+/* Sends an order and hears what comes until the answer. *ret_answered: there was one, so a failure is what it says. */
 static int talk(int fd, const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
-                struct bh_err *err)
+                bool *ret_answered, struct bh_err *err)
 {
-    union said m;
+    union said m = {0};
+    *ret_answered = false;
     int rc = bh_fds_send(fd, order, sizeof(*order), NULL, 0, err);
     while (rc == BH_OK) {
         const ssize_t n = hear(fd, until_ms, &m, sizeof(m), err);
@@ -466,6 +478,7 @@ static int talk(int fd, const struct bh_govern_order *order, int64_t until_ms, s
             return (int)n;
         if (n == sizeof(m.answer) && m.op == BH_GOVERN_ANSWER) {
             m.answer.text[sizeof(m.answer.text) - 1] = '\0';
+            *ret_answered = true;
             return m.answer.code < 0 ? bh_fail(err, (enum bh_code)m.answer.code, "%s", m.answer.text) : BH_OK;
         }
         if (!all || !take(&m, (size_t)n, all))
@@ -474,41 +487,66 @@ static int talk(int fd, const struct bh_govern_order *order, int64_t until_ms, s
     return rc;
 }
 
-static int ask(const struct bh_govern_order *order, int patience_ms, struct bh_governor_all *all,
+static void forget_since(const struct bh_governor_all *before, struct bh_governor_all *all)
+{
+    if (!all)
+        return;
+    all->rows.n = before->rows.n;
+    all->pids.n = before->pids.n;
+    all->noise.n = before->noise.n;
+}
+
+static int ask_once(const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
+                    bool *ret_answered, struct bh_err *err)
+{
+    const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
+    *ret_answered = false;
+    /* One that ends lets go of those at its door whom it has not heard: they are for the next one, or there is none. */
+    for (bool again = true;; again = false) {
+        int fd, rc = connect_until(until_ms, &fd, err);
+        if (rc < 0)
+            return rc;
+        rc = talk(fd, order, until_ms, all, ret_answered, err);
+        close(fd);
+        if (rc != BH_SYSTEM || *ret_answered || !again)
+            return rc;
+        forget_since(&before, all);
+    }
+}
+
+/* It was not carried out, and an older version may be. (What a governor refuses for another reason it refuses again.) */
+static bool next_older(int rc, bool answered, struct bh_govern_order *order)
+{
+    if (rc != BH_CONFLICT || !answered || order->version <= BH_GOVERN_WIRE_OLDEST)
+        return false;
+    order->version--;
+    return true;
+}
+
+/* In the newest version that it takes, which is left in the order. */
+static int ask(struct bh_govern_order *order, int patience_ms, struct bh_governor_all *all,
                struct bh_err *err)
 {
     const int64_t until = bh_warden_now_ms() + patience_ms;
     const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
-    /* One that ends lets go of those at its door whom it has not heard: they are for the next one, or there is none. */
-    for (bool again = true;; again = false) {
-        int fd, rc = connect_until(until, &fd, err);
-        if (rc < 0)
-            return rc;
-        rc = talk(fd, order, until, all, err);
-        close(fd);
-        if (rc != BH_SYSTEM || !again)
-            return rc;
-        if (all) {
-            all->rows.n = before.rows.n;
-            all->pids.n = before.pids.n;
-            all->noise.n = before.noise.n;
-        }
-    }
+    bool answered;
+    int rc;
+    order->version = BH_GOVERN_WIRE_VERSION;
+    do {
+        forget_since(&before, all);
+        if (all)
+            all->version = order->version;
+        rc = ask_once(order, until, all, &answered, err);
+    } while (next_older(rc, answered, order));
+    return rc;
 }
 
 int bh_governor_list(struct bh_governor_all *add, int patience_ms, struct bh_err *err)
 {
-    struct bh_govern_order order = {.op = BH_GOVERN_LIST, .version = BH_GOVERN_WIRE_VERSION};
-    const int64_t until = bh_warden_now_ms() + patience_ms;
-    struct bh_err again;
-    add->older = false;
+    struct bh_govern_order order = {.op = BH_GOVERN_LIST};
     const int rc = ask(&order, patience_ms, add, err);
-    if (rc != BH_CONFLICT)
-        return rc;
-    /* One from before an upgrade refuses what it does not know, and says nothing else. */
-    order.version = BH_GOVERN_WIRE_OLDEST;
-    add->older = true;
-    return ask(&order, (int)left_of(until), add, &again) == BH_OK ? BH_OK : rc;
+    add->older = rc == BH_OK && order.version < BH_GOVERN_WIRE_VERSION;
+    return rc;
 }
 
 /* A name that is a number is taken for one. */
@@ -526,12 +564,12 @@ static int read_lease(const char *text, struct bh_govern_order *ret, struct bh_e
 static struct bh_govern_order order_of(uint64_t lease, enum bh_govern_what what)
 {
     return (struct bh_govern_order){
-        .op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_OLDEST, .lease = lease, .what = (uint32_t)what};
+        .op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_VERSION, .lease = lease, .what = (uint32_t)what};
 }
 
 int bh_governor_order(uint64_t lease, enum bh_govern_what what, struct bh_err *err)
 {
-    const struct bh_govern_order order = order_of(lease, what);
+    struct bh_govern_order order = order_of(lease, what);
     return ask(&order, BH_GOVERNOR_MS, NULL, err);
 }
 
@@ -542,25 +580,41 @@ int bh_governor_order_by(const char *lease, enum bh_govern_what what, struct bh_
     return rc < 0 ? rc : ask(&order, BH_GOVERNOR_MS, NULL, err);
 }
 
-int bh_governor_keep(int fd, uint64_t lease, struct bh_err *err)
+/* Which version it takes, by an order that it cannot carry out: nobody has that number. */
+static uint32_t speaks(void)
 {
-    const struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPENDED);
-    return talk(fd, &order, bh_warden_now_ms() + BH_GOVERNOR_MS, NULL, err);
+    struct bh_govern_order order = order_of(UINT64_MAX, BH_GOVERN_RESUME);
+    struct bh_err err;
+    return ask(&order, SPEAKS_MS, NULL, &err) == BH_NOT_FOUND ? order.version : UINT32_MAX;
 }
 
-int bh_governor_hold(uint64_t lease, int *ret_fd, struct bh_err *err)
+int bh_governor_keep(int fd, uint32_t version, uint64_t lease, struct bh_err *err)
 {
-    const struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPEND);
+    struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPENDED);
+    bool answered;
+    order.version = version;
+    return talk(fd, &order, bh_warden_now_ms() + BH_GOVERNOR_MS, NULL, &answered, err);
+}
+
+int bh_governor_hold(uint64_t lease, int *ret_fd, uint32_t *ret_version, struct bh_err *err)
+{
+    struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPEND);
     const int64_t until = bh_warden_now_ms() + BH_GOVERNOR_MS;
-    int fd, rc = connect_until(until, &fd, err);
+    bool answered = false;
+    int fd, rc;
+    do {
+        rc = connect_until(until, &fd, err);
+        if (rc < 0)
+            return rc;
+        rc = talk(fd, &order, until, NULL, &answered, err);
+        if (rc < 0)
+            close(fd);
+    } while (next_older(rc, answered, &order));
     if (rc < 0)
         return rc;
-    rc = talk(fd, &order, until, NULL, err);
-    if (rc == BH_OK)
-        *ret_fd = fd;
-    else
-        close(fd);
-    return rc;
+    *ret_fd = fd;
+    *ret_version = order.version;
+    return BH_OK;
 }
 
 int bh_governor_find(const char *lease, struct bh_governor_all *add, struct bh_err *err)

@@ -25,8 +25,8 @@ int bh_governor_connect(int *ret_fd, struct bh_err *err) BH_MUST_USE;
 int bh_governor_reach(int *ret_fd, struct bh_err *err) BH_MUST_USE;
 /* The same in a child, for one who has others to listen to: its connection is readable when it has something to say. */
 int bh_governor_seek(struct bh_child *ret, struct bh_err *err) BH_MUST_USE;
-/* What it says, waited for. It is forgotten in any case. */
-int bh_governor_found(struct bh_child *c, int *ret_fd, struct bh_err *err) BH_MUST_USE;
+/* What it says, waited for. It is forgotten in any case. version: as in struct bh_lease_given. */
+int bh_governor_found(struct bh_child *c, int *ret_fd, uint32_t *ret_version, struct bh_err *err) BH_MUST_USE;
 
 struct bh_governor_rows {
     struct bh_govern_row *at;
@@ -50,7 +50,8 @@ struct bh_governor_all {
     struct bh_governor_rows rows;
     struct bh_governor_pids pids;
     struct bh_governor_noise noise; /* who slows whom */
-    bool older;                     /* it is from before an upgrade: what it cannot tell is UINT32_MAX */
+    uint32_t version;               /* that it answers in */
+    bool older; /* it is from before an upgrade: what it cannot tell is UINT32_MAX, or UINT64_MAX */
 };
 void bh_governor_all_fini(struct bh_governor_all *a);
 /* All that it says, within that time. */
@@ -62,7 +63,7 @@ int bh_governor_order(uint64_t lease, enum bh_govern_what what, struct bh_err *e
 /* By number or name. */
 int bh_governor_order_by(const char *lease, enum bh_govern_what what, struct bh_err *err) BH_MUST_USE;
 /* BH_GOVERN_SUSPEND: lasts for as long as the connection does, or for good once it is kept. */
-int bh_governor_hold(uint64_t lease, int *ret_fd, struct bh_err *err) BH_MUST_USE;
-int bh_governor_keep(int fd, uint64_t lease, struct bh_err *err) BH_MUST_USE;
+int bh_governor_hold(uint64_t lease, int *ret_fd, uint32_t *ret_version, struct bh_err *err) BH_MUST_USE;
+int bh_governor_keep(int fd, uint32_t version, uint64_t lease, struct bh_err *err) BH_MUST_USE;
 
 #endif

@@ -20,6 +20,7 @@ static struct bh_err err;
 
 /* A governor of a kind: one connection (or so many), one order each, and what it answers. */
 static int connections = 1;
+static bool at_once; /* it hears all of them, not one after the other */
 typedef void plays(int fd, const struct bh_govern_order *order);
 
 static void answer(int fd, int32_t code, const char *text)
@@ -42,9 +43,15 @@ static pid_t governor(plays *play)
     if (pid == 0) {
         for (int i = 0; i < connections; i++) {
             const int fd = accept(s, NULL, NULL);
+            if (at_once && fork() > 0) {
+                close(fd);
+                continue;
+            }
             if (bh_fds_recv(fd, &order, sizeof(order), NULL, 0, NULL) == BH_OK)
                 play(fd, &order);
             close(fd);
+            if (at_once)
+                _exit(0);
         }
         _exit(0);
     }
@@ -179,17 +186,86 @@ TEST(a_list_is_all_rows_up_to_the_answer)
     end();
 }
 
+static bool says_nothing_itself(const struct bh_govern_row *r)
+{
+    return r->own_rate_milli == UINT64_MAX && r->own_p50_us == UINT32_MAX && r->own_p99_us == UINT32_MAX &&
+           r->own_garbage == 0;
+}
+
+/* A governor of version 4: it takes no other, not even an older one. A suspension is kept on its connection. */
+static void strictly_4(int fd, const struct bh_govern_order *order)
+{
+    enum { ROW_4 = 248 };
+    static const struct bh_govern_row row = {
+        .op = BH_GOVERN_ROW, .gpu = 0, .lease = 11, .name = "a", .sm_permille = 300, .lowered_permille = 7};
+    struct bh_govern_order more;
+    if (order->version != 4) {
+        answer(fd, BH_CONFLICT, "the governor speaks version 4");
+        return;
+    }
+    if (order->op == BH_GOVERN_LIST)
+        (void)!bh_fds_send(fd, &row, ROW_4, NULL, 0, NULL);
+    answer(fd, order->lease == UINT64_MAX ? BH_NOT_FOUND : 0, "");
+    if (order->what == BH_GOVERN_SUSPEND && bh_fds_recv(fd, &more, sizeof(more), NULL, 0, NULL) == BH_OK)
+        answer(fd, more.version == 4 && more.what == BH_GOVERN_SUSPENDED ? 0 : BH_CONFLICT, "");
+}
+
+TEST(a_governor_that_takes_the_version_before_alone)
+{
+    struct bh_governor_all all = {0};
+    uint32_t version = 0;
+    int fd = -1;
+    begin();
+    connections = 8;
+    const pid_t pid = governor(strictly_4);
+    CHECK_EQ(bh_governor_list(&all, BH_GOVERNOR_MS, &err), BH_OK);
+    CHECK(all.older && all.version == 4 && all.rows.n == 1 && all.rows.at[0].lease == 11);
+    CHECK(all.rows.at[0].sm_permille == 300 && all.rows.at[0].lowered_permille == 7);
+    CHECK(says_nothing_itself(&all.rows.at[0]));
+    CHECK_EQ(bh_governor_order(11, BH_GOVERN_PAUSE, &err), BH_OK);
+    CHECK_EQ(bh_governor_order_by("a", BH_GOVERN_RESUME, &err), BH_OK);
+    CHECK_EQ(bh_governor_hold(11, &fd, &version, &err), BH_OK);
+    CHECK_EQ(version, 4);
+    CHECK_EQ(bh_governor_keep(fd, version, 11, &err), BH_OK);
+    close(fd);
+    connections = 1;
+    bh_governor_all_fini(&all);
+    over(pid);
+    end();
+}
+
+/* Its first join must be one that it takes: a lease that is refused does not begin. */
+TEST(wardens_are_told_which_version_a_governor_takes)
+{
+    struct bh_child seeker;
+    uint32_t version = 0;
+    int fd = -1;
+    begin();
+    connections = 3; /* the warden's, on which nothing is said here, comes first */
+    at_once = true;
+    const pid_t pid = governor(strictly_4);
+    CHECK_EQ(bh_governor_seek(&seeker, &err), BH_OK);
+    CHECK_EQ(bh_governor_found(&seeker, &fd, &version, &err), BH_OK);
+    close(fd);
+    CHECK_EQ(version, 4);
+    connections = 1;
+    at_once = false;
+    over(pid);
+    end();
+}
+
 TEST(a_governor_from_before_an_upgrade_is_listed_and_obeys)
 {
     struct bh_governor_all all = {0};
     begin();
-    connections = 3;
+    connections = 6; /* 5, 4 and 3 each time */
     const pid_t pid = governor(rows_of_before);
     CHECK_EQ(bh_governor_list(&all, BH_GOVERNOR_MS, &err), BH_OK);
     CHECK_EQ(bh_governor_order(11, BH_GOVERN_PAUSE, &err), BH_OK);
     connections = 1;
     CHECK(all.older && all.rows.n == 1 && all.rows.at[0].lease == 11 && all.rows.at[0].pids[0] == 5);
     CHECK(all.rows.at[0].sm_permille == UINT32_MAX && all.rows.at[0].lowered_permille == UINT32_MAX);
+    CHECK(says_nothing_itself(&all.rows.at[0]));
     bh_governor_all_fini(&all);
     over(pid);
     end();
@@ -286,17 +362,19 @@ static void hears_more(int fd, const struct bh_govern_order *o)
 
 TEST(a_suspension_is_held_and_kept_on_one_connection)
 {
+    uint32_t version = 0;
     int fd = -1, status = 1;
     begin();
     const pid_t pid = governor(hears_more);
-    CHECK_EQ(bh_governor_hold(42, &fd, &err), BH_OK);
-    CHECK_EQ(bh_governor_keep(fd, 42, &err), BH_OK);
+    CHECK_EQ(bh_governor_hold(42, &fd, &version, &err), BH_OK);
+    CHECK_EQ(version, BH_GOVERN_WIRE_VERSION);
+    CHECK_EQ(bh_governor_keep(fd, version, 42, &err), BH_OK);
     close(fd);
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     over(0);
     const pid_t other = governor(says_no);
     fd = -1;
-    CHECK_EQ(bh_governor_hold(42, &fd, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_governor_hold(42, &fd, &version, &err), BH_NOT_FOUND);
     CHECK_EQ(fd, -1);
     over(other);
     end();
@@ -343,8 +421,9 @@ TEST(one_that_does_not_start_leaves_nothing)
     CHECK(err.msg[0] != '\0' && access(path, F_OK) < 0);
     /* looked for by a child, it is the same */
     struct bh_child seeker;
+    uint32_t version = 0;
     CHECK_EQ(bh_governor_seek(&seeker, &err), BH_OK);
-    CHECK_EQ(bh_governor_found(&seeker, &fd, &err), BH_NOT_FOUND);
+    CHECK_EQ(bh_governor_found(&seeker, &fd, &version, &err), BH_NOT_FOUND);
     CHECK(fd == -1 && seeker.pid == 0 && err.msg[0] != '\0');
     (void)unsetenv("BULKHEAD_SYSROOT");
     end();

@@ -48,6 +48,8 @@
 enum { KILLED_MS = 2000, ENDING_MS = 50, KEPT_MS = 10000 };
 /* Of its share: how often it is asked for, and how long the command's signals may wait for that. */
 enum { NOTE_MS = 500, NOTED_MS = 100 };
+/* Without a warden the clock comes for the probe, and far more often; and little is to change then. */
+enum { NOTE_SELDOM_MS = 1000 };
 
 struct state {
     const struct bh_launch *l;
@@ -61,7 +63,8 @@ struct state {
     struct bh_warden_how how; /* the one before died */
     int64_t died_ms;
     struct bh_warden_followers followers;
-    bool stopped; /* the command is */
+    bool stopped;     /* the command is */
+    int64_t noted_ms; /* when its share was last asked for */
     struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
 };
@@ -211,7 +214,7 @@ static int await_governor(struct state *s, int *ret_signal, struct bh_err *err)
     if (rc < 0 || !s->l->share.weight)
         return rc;
     rc = await_start(s, &s->link.seeker, ret_signal, err);
-    return rc < 0 ? rc : bh_governor_found(&s->link.seeker, &s->link.governor, err);
+    return rc < 0 ? rc : bh_governor_found(&s->link.seeker, &s->link.governor, &s->link.version, err);
 }
 
 static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
@@ -391,13 +394,14 @@ static void hear_successor(struct state *s)
 static void hear_warden(struct state *s)
 {
     struct bh_lease_end *end = &s->ret->end;
+    struct bh_lease_ask ask;
     int status;
     if (!s->ready) {
         hear_successor(s);
         return;
     }
-    if (bh_warden_asks(&s->warden)) {
-        bh_share_asked(&s->link, &s->warden);
+    if (bh_warden_asks(&s->warden, &ask)) {
+        bh_share_asked(&s->link, &s->warden, &ask);
         return;
     }
     s->ready = false;
@@ -478,8 +482,11 @@ static void on_time(struct state *s)
 {
     if (s->warden.fd < 0)
         bh_probe_drain(&s->probe);
-    if (s->l->note_share)
-        note_share(s);
+    const int64_t now = bh_warden_now_ms();
+    if (!s->l->note_share || (s->warden.fd < 0 && now - s->noted_ms < NOTE_SELDOM_MS))
+        return;
+    s->noted_ms = now;
+    note_share(s);
 }
 
 static void follow(struct state *s)

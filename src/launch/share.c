@@ -21,7 +21,7 @@ static void close_governor(struct bh_share_link *l)
 
 void bh_share_give(struct bh_share_link *l, const struct bh_child *warden, const struct bh_err *why)
 {
-    bh_warden_give(warden, l->governor, why);
+    bh_warden_give(warden, l->governor, l->version, why);
     close_governor(l);
 }
 
@@ -32,8 +32,33 @@ void bh_share_seek(struct bh_share_link *l, const struct bh_child *warden)
         bh_share_give(l, warden, &err); /* it asks again later */
 }
 
-void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden)
+/* Once, however often it is tried. The whole reason is the governor's, and stays with the warden. */
+static void tell_refused(struct bh_share_link *l, int32_t code)
 {
+    char line[240];
+    const char *why = code == BH_REFUSED    ? "it shares by slices alone, and holds no cap and no latency"
+                      : code == BH_BUSY     ? "it has no room, or somebody else speaks for this lease"
+                      : code == BH_CONFLICT ? "it is of another version"
+                                            : "it takes this promise for none";
+    (void)snprintf(
+        line, sizeof(line),
+        "the governor is another one now, and does not take this lease: %s; its share, cap or latency "
+        "is not held for now, and is asked for again",
+        why);
+    if (!l->refused)
+        l->tell(l->arg, line);
+    l->refused = true;
+}
+
+void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden, const struct bh_lease_ask *ask)
+{
+    if (ask->what == BH_LEASE_JOINED) {
+        l->tell(l->arg, "the governor was gone; shares go on with another one");
+        l->refused = false;
+        return;
+    }
+    if (ask->what == BH_LEASE_REFUSED)
+        tell_refused(l, ask->code);
     l->asked = true;
     bh_share_seek(l, warden);
 }
@@ -42,9 +67,7 @@ void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden)
 {
     struct bh_err err;
     char line[sizeof(err.msg) + 120];
-    const int rc = bh_governor_found(&l->seeker, &l->governor, &err);
-    if (rc == BH_OK && l->asked)
-        l->tell(l->arg, "the governor was gone; shares go on with another one");
+    const int rc = bh_governor_found(&l->seeker, &l->governor, &l->version, &err);
     if (rc < 0 && l->asked && !l->ungoverned) {
         (void)snprintf(line, sizeof(line),
                        "the governor is gone, and another one cannot be had: %s; shares are not held for now",

@@ -16,8 +16,10 @@
 struct bh_share_link {
     struct bh_child seeker; /* its descriptor is to be listened to; -1: nobody looks for one */
     int governor;           /* connection for the next warden; -1: none */
+    uint32_t version;       /* that it takes; as in struct bh_lease_given */
     bool asked;             /* the warden did: its governor is gone */
     bool ungoverned;        /* and there is no other, which was said */
+    bool refused;           /* or there is, and it does not take the lease, which was said */
     void (*tell)(void *arg, const char *line);
     void *arg;
 };
@@ -27,8 +29,8 @@ struct bh_share_link {
 void bh_share_give(struct bh_share_link *l, const struct bh_child *warden, const struct bh_err *why);
 /* Has one looked for. May have to be started, which takes as long as the driver does. */
 void bh_share_seek(struct bh_share_link *l, const struct bh_child *warden);
-/* The warden said that its governor is gone. */
-void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden);
+/* The warden said that its governor is gone, does not take it, or that it has one again. */
+void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden, const struct bh_lease_ask *ask);
 /* Who looks for one has something to say. */
 void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden);
 /* To a warden that has just been started, and waits for it: the tenant's calls do, too. */

@@ -179,7 +179,8 @@ static int suspend_held(uint64_t lease, const struct pids *pids, const struct pi
                         const struct bh_checkpoint_progress *progress, struct bh_err *err)
 {
     struct bh_err after;
-    int held, rc = bh_governor_hold(lease, &held, err);
+    uint32_t version;
+    int held, rc = bh_governor_hold(lease, &held, &version, err);
     if (rc < 0)
         return rc;
     if (running->n)
@@ -187,7 +188,7 @@ static int suspend_held(uint64_t lease, const struct pids *pids, const struct pi
     if (rc == BH_OK)
         rc = bh_checkpoint_suspend(pids->at, pids->n, progress, err);
     if (rc == BH_OK) {
-        rc = bh_governor_keep(held, lease, err);
+        rc = bh_governor_keep(held, version, lease, err);
         if (rc < 0 && running->n)
             rc = bh_checkpoint_restore(running->at, running->n, progress, &after) < 0
                      ? bh_wrap(err, rc, "it is suspended and could not be brought back; bulkhead resume")

@@ -174,20 +174,21 @@ bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status
     return true;
 }
 
-void bh_warden_give(const struct bh_child *w, int governor, const struct bh_err *why)
+void bh_warden_give(const struct bh_child *w, int governor, uint32_t version, const struct bh_err *why)
 {
-    struct bh_lease_given given = {.code = governor < 0 ? (int32_t)why->code : 0};
+    /* 0 would be one from before an upgrade, which hears no news */
+    struct bh_lease_given given = {.code = governor < 0 ? (int32_t)why->code : 0,
+                                   .version = version ? version : UINT32_MAX};
     if (governor < 0)
         memcpy(given.text, why->msg, sizeof(given.text));
     (void)!bh_fds_send(w->fd, &given, sizeof(given), &governor, governor < 0 ? 0 : 1, NULL);
 }
 
-bool bh_warden_asks(const struct bh_child *w)
+bool bh_warden_asks(const struct bh_child *w, struct bh_lease_ask *ret)
 {
-    struct bh_lease_ask ask;
-    if (recv(w->fd, &ask, sizeof(ask), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) != (ssize_t)sizeof(ask))
+    if (recv(w->fd, ret, sizeof(*ret), MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT) != (ssize_t)sizeof(*ret))
         return false;
-    return bh_fds_recv(w->fd, &ask, sizeof(ask), NULL, 0, NULL) == BH_OK;
+    return bh_fds_recv(w->fd, ret, sizeof(*ret), NULL, 0, NULL) == BH_OK;
 }
 
 pid_t bh_warden_kill(struct bh_child *w)

@@ -57,9 +57,9 @@ void bh_warden_give_probe(const struct bh_child *w, int probe);
 int bh_warden_ready(const struct bh_child *w, struct bh_lease_start *start, bool *ret_died,
                     struct bh_err *err) BH_MUST_USE;
 /* Of a lease whose share is held: the connection to the governor, which stays the caller's; below 0: why there is none. */
-void bh_warden_give(const struct bh_child *w, int governor, const struct bh_err *why);
+void bh_warden_give(const struct bh_child *w, int governor, uint32_t version, const struct bh_err *why);
 /* Something came from one that is ready. True: it was the question for another governor, and is taken. */
-bool bh_warden_asks(const struct bh_child *w);
+bool bh_warden_asks(const struct bh_child *w, struct bh_lease_ask *ret);
 /* Its last word, waited for. False: it died without one, and *ret_status is how. It is forgotten in both cases. */
 bool bh_warden_end(struct bh_child *w, struct bh_lease_end *ret, int *ret_status) BH_MUST_USE;
 /* Ends it and forgets it. One that hangs in the driver is not waited for: returns the process that waitpid is still to be

@@ -12,6 +12,7 @@
 #include "warden/gate_inside.h"
 #include "warden/ledger_walk.h"
 #include "warden/link_groups.h"
+#include "warden/link_join.h"
 #include "warden/link_probe.h"
 #include "wire/fds.h"
 
@@ -27,8 +28,6 @@
 enum {
     AT_ONCE = 64,        /* messages heard before the tenants are served again */
     FIRST_MS = 5000,     /* for the answer to the first join */
-    ASK_MS = 1000,       /* between two questions for another governor, ... */
-    ASK_DOUBLINGS = 3,   /* ... and longer where the last ones said nothing: each one waits at its door */
     RESUME_MS = 1000,    /* between two times that all are resumed while there is none */
     PATIENCE_MS = 10000, /* for the answer to one: a governor may have to be started */
     YOUNG_EVERY_MS = 20,
@@ -53,8 +52,8 @@ struct bh_link {
     int64_t tampered_ms;                /* when it was last told */
     bool pids_stale;
     int64_t resumed_ms;
-    bool unresumed;    /* that failed */
-    uint32_t silences; /* governors in a row that never said anything */
+    bool unresumed; /* that failed */
+    struct bh_link_join join;
     /* Of this governor. */
     int64_t heard_ms;
     bool joined; /* it has said so */
@@ -137,14 +136,23 @@ static void watch_governor(struct bh_link *l, bool also_room)
 /* Not before the launcher has heard that this warden is ready, and not all the time: the clock asks later. */
 static void ask_launcher(struct bh_link *l)
 {
-    const struct bh_lease_ask ask = {{0}};
+    const struct bh_lease_ask ask = bh_link_join_ask(&l->join);
     const int64_t now = now_ms();
-    const int64_t pause = ASK_MS << (l->silences < ASK_DOUBLINGS ? l->silences : ASK_DOUBLINGS);
+    const int64_t pause = bh_link_join_pause_ms(&l->join);
     if (!l->begun || (l->asked_ms && now - l->asked_ms < (l->asked ? PATIENCE_MS : pause)))
         return;
     l->asked_ms = now;
     l->asked =
         l->launcher >= 0 && send(l->launcher, &ask, sizeof(ask), MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(ask);
+    l->join.news |= l->asked;
+}
+
+static void tell_launcher(struct bh_link *l)
+{
+    const struct bh_lease_ask ask = {.what = BH_LEASE_JOINED};
+    if (l->join.news && l->join.hears_news && l->launcher >= 0)
+        (void)send(l->launcher, &ask, sizeof(ask), MSG_DONTWAIT | MSG_NOSIGNAL);
+    l->join.news = false;
 }
 
 static void hang_up(struct bh_link *l)
@@ -188,7 +196,7 @@ static bool send_now(struct bh_link *l, const void *m, size_t n)
 static void tell_join(struct bh_link *l)
 {
     struct bh_govern_join j = {.op = BH_GOVERN_JOIN,
-                               .version = BH_GOVERN_WIRE_OLDEST,
+                               .version = l->join.version,
                                .root_pid = l->gate->config->root_pid,
                                .weight = l->share.weight,
                                .cap_permille = l->share.cap_permille,
@@ -336,7 +344,7 @@ static void tell_own(struct bh_link *l)
 static void tell(struct bh_link *l)
 {
     tell_join(l);
-    if (!l->said)
+    if (!l->joined) /* one that refuses hangs up, and more words would cost its answer */
         return;
     tell_pids(l);
     tell_channels(l, BH_GOVERN_LOST);
@@ -430,14 +438,21 @@ static bool hear(struct bh_link *l, const void *bytes, size_t n, struct bh_err *
         return true;
     }
     if (answer.code < 0) {
+        if (!l->joined)
+            bh_link_join_refused(&l->join, answer.code);
         (void)bh_fail(err, (enum bh_code)answer.code, "the governor: %s", answer.text);
         return false;
     }
-    if (!l->joined)
+    const bool is_new = !l->joined;
+    if (is_new)
         l->hears_own = strcmp(answer.text, BH_GOVERN_HEARS_OWN) == 0;
     l->joined = true;
-    l->silences = 0;
+    bh_link_join_taken(&l->join);
     l->gate->stats->lease = answer.lease; /* the next warden comes back by it */
+    if (is_new) {
+        tell_launcher(l);
+        tell(l);
+    }
     return true;
 }
 
@@ -477,6 +492,8 @@ static void hear_launcher(struct bh_link *l)
         return;
     }
     l->asked = false;
+    if (n == sizeof(given))
+        bh_link_join_given(&l->join, given.version);
     if (n == sizeof(given) && given.code == 0 && n_fds == 1 && l->governor < 0) {
         meet(l, fds[0]);
         return;
@@ -492,7 +509,7 @@ static void look_if_silent(struct bh_link *l)
     hear_governor(l, &err);
     if (l->governor < 0 || now_ms() - l->heard_ms <= BH_GOVERN_SILENT_MS)
         return;
-    l->silences++;
+    l->join.silences++;
     lost(l);
 }
 
@@ -623,6 +640,7 @@ int bh_link_new(struct bh_gate *g, const struct bh_link_config *config, struct b
                           .timer = -1,
                           .pids_stale = true,
                           .seen = UINT64_MAX};
+    bh_link_join_init(&l->join, config->version);
     bh_link_probe_init(&l->probe, config->probe);
     const int rc = start(l, config, err);
     if (rc < 0)

@@ -25,9 +25,10 @@ enum { BH_LINK_CHANNELS = 2048 };
 
 struct bh_link_config {
     struct bh_lease_share share;
-    int governor; /* connection, the link's from bh_link_new on; -1: none could be had yet */
-    int probe;    /* where its processes say what they do, left open (link_probe.h); -1: nowhere */
-    int launcher; /* who is asked for another one (bh_lease_ask); -1: nobody. Borrowed */
+    int governor;     /* connection, the link's from bh_link_new on; -1: none could be had yet */
+    uint32_t version; /* as the launcher gave it: struct bh_lease_given */
+    int probe;        /* where its processes say what they do, left open (link_probe.h); -1: nowhere */
+    int launcher;     /* who is asked for another one (bh_lease_ask); -1: nobody. Borrowed */
 };
 
 /*

@@ -131,14 +131,17 @@ static inline void order_slice(int fd, uint32_t us)
     (void)send(fd, &s, sizeof(s), MSG_NOSIGNAL);
 }
 
+static uint32_t given_version;        /* what the launcher says of governors */
+static struct bh_lease_ask given_ask; /* and what it was last asked */
+
 /* Heard a question for another governor, and gives one; the test's end of it, or -1. */
 static inline int give_another(int launcher)
 {
     struct pollfd at = {.fd = launcher, .events = POLLIN};
-    struct bh_lease_given given = {0};
-    struct bh_lease_ask ask;
+    struct bh_lease_given given = {.version = given_version};
     int pair[2];
-    if (poll(&at, 1, 20000) != 1 || recv(launcher, &ask, sizeof(ask), MSG_TRUNC) != (ssize_t)sizeof(ask) ||
+    if (poll(&at, 1, 20000) != 1 ||
+        recv(launcher, &given_ask, sizeof(given_ask), MSG_TRUNC) != (ssize_t)sizeof(given_ask) ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return -1;
     if (bh_fds_send(launcher, &given, sizeof(given), &pair[1], 1, NULL) < 0)
@@ -190,6 +193,7 @@ static inline int governed_lease(tenant_fn *fn, play_fn *with, struct bh_gate_st
         .probe = lease_probe,
         .share = {.weight = 30, .cap_permille = 250, .floor_permille = 50, .name = "it"},
         .governor = to_governor[1],
+        .version = given_version,
         .launcher = to_launcher[1]};
     const struct bh_gate_config config = {.listener = l.listener,
                                           .root = l.root,

@@ -25,7 +25,7 @@ static void hears_all(struct governed *g)
 {
     union said m;
     PLAYS(hear_link(g->governor, &m) == sizeof(m.join) && m.op == BH_GOVERN_JOIN);
-    PLAYS(m.join.version == BH_GOVERN_WIRE_OLDEST && m.join.weight == 30 && m.join.cap_permille == 250 &&
+    PLAYS(m.join.version == BH_GOVERN_WIRE_VERSION && m.join.weight == 30 && m.join.cap_permille == 250 &&
           m.join.floor_permille == 50 && m.join.lease == 0 && strcmp(m.join.name, "it") == 0);
     const uint32_t pid = m.join.root_pid;
     answer_join(g->governor, 0, "");
@@ -232,6 +232,11 @@ static void waits_for_the_next(void)
     tenant_await(1);
 }
 
+static int64_t elapsed_ms(const struct timespec *a, const struct timespec *b)
+{
+    return (b->tv_sec - a->tv_sec) * 1000 + (b->tv_nsec - a->tv_nsec) / 1000000;
+}
+
 static void comes_back(struct governed *g)
 {
     union said m;
@@ -248,6 +253,99 @@ static void comes_back(struct governed *g)
     while (hear_link(next, &m)) {
     }
     close(next);
+}
+
+/* The governor after one of today is one of version 4, which takes no other: it refuses and hangs up. */
+static void is_strictly_4(struct governed *g)
+{
+    struct bh_lease_ask ask = {0};
+    union said m;
+    PLAYS(hear_link(g->governor, &m) && m.join.version == BH_GOVERN_WIRE_VERSION);
+    answer_join(g->governor, 0, BH_GOVERN_HEARS_OWN);
+    PLAYS(hear_op(g->governor, BH_GOVERN_HAS, &m) && hear_op(g->governor, BH_GOVERN_HAS, &m));
+    PLAYS(shutdown(g->governor, SHUT_RDWR) == 0);
+    given_version = UINT32_MAX; /* it did not say */
+    int next = give_another(g->launcher);
+    PLAYS(next >= 0 && hear_link(next, &m) && m.join.version == 5);
+    PLAYS(recv(next, &m, sizeof(m), MSG_DONTWAIT) < 0); /* nothing that would cost it the answer */
+    answer_join(next, BH_CONFLICT, "the governor speaks version 4, not 5");
+    close(next);
+    next = give_another(g->launcher);
+    PLAYS(given_ask.what == BH_LEASE_GONE); /* it may have been replaced, but it has refused nothing yet */
+    PLAYS(next >= 0 && hear_link(next, &m) && m.join.version == 4 && m.join.lease == LEASE_NUMBER);
+    answer_join(next, 0, "");
+    PLAYS(hear_link(next, &m) && m.op == BH_GOVERN_HAS && m.channels.n == 2);
+    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_JOINED);
+    shared->number[0] = 1;
+    while (hear_link(next, &m)) {
+    }
+    close(next);
+}
+
+TEST(a_governor_that_takes_the_version_before_alone)
+{
+    lease_view = BH_VIEW_SLICE;
+    sim_begin();
+    CHECK_EQ(governed_lease(waits_for_the_next, is_strictly_4, &stats, &err), 0);
+    CHECK_EQ(stats.governors, 3);
+    CHECK(holds_nothing_soon() && sim_end());
+    given_version = 0;
+}
+
+static void hears_the_version_it_takes(struct governed *g)
+{
+    union said m;
+    PLAYS(hear_link(g->governor, &m) && m.op == BH_GOVERN_JOIN && m.join.version == 4);
+    answer_join(g->governor, 0, "");
+    PLAYS(hear_op(g->governor, BH_GOVERN_HAS, &m));
+    shared->number[0] = 1;
+    while (hear_link(g->governor, &m)) {
+    }
+}
+
+TEST(the_first_join_is_in_the_version_that_the_launcher_found)
+{
+    lease_view = BH_VIEW_SLICE;
+    given_version = 4;
+    sim_begin();
+    CHECK_EQ(governed_lease(waits_for_the_next, hears_the_version_it_takes, &stats, &err), 0);
+    CHECK(holds_nothing_soon() && sim_end());
+    given_version = 0;
+}
+
+/* Told with its reason, later and later, and told when it is over. */
+static void is_refused_twice(struct governed *g)
+{
+    struct bh_lease_ask ask = {0};
+    struct timespec t[3];
+    union said m;
+    PLAYS(hear_link(g->governor, &m));
+    answer_join(g->governor, 0, "");
+    PLAYS(hear_op(g->governor, BH_GOVERN_HAS, &m));
+    PLAYS(shutdown(g->governor, SHUT_RDWR) == 0);
+    given_version = BH_GOVERN_WIRE_VERSION;
+    for (int i = 0; i < 3; i++) {
+        const int next = give_another(g->launcher);
+        (void)clock_gettime(CLOCK_MONOTONIC, &t[i]);
+        PLAYS(given_ask.what == (i ? BH_LEASE_REFUSED : BH_LEASE_GONE));
+        PLAYS(given_ask.code == (i ? BH_REFUSED : 0));
+        PLAYS(next >= 0 && hear_link(next, &m) && m.op == BH_GOVERN_JOIN);
+        answer_join(next, i < 2 ? BH_REFUSED : 0, i < 2 ? "by slices alone" : "");
+        if (i == 2)
+            PLAYS(hear_op(next, BH_GOVERN_HAS, &m));
+    }
+    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_JOINED);
+    PLAYS(elapsed_ms(&t[0], &t[1]) >= 900 && elapsed_ms(&t[1], &t[2]) >= 1900);
+    shared->number[0] = 1;
+}
+
+TEST(who_is_refused_asks_later_and_later_and_says_why)
+{
+    lease_view = BH_VIEW_SLICE;
+    sim_begin();
+    CHECK_EQ(governed_lease(waits_for_the_next, is_refused_twice, &stats, &err), 0);
+    CHECK(holds_nothing_soon() && sim_end());
+    given_version = 0;
 }
 
 TEST(after_a_governor_is_gone_all_is_told_to_the_next)

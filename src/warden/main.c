@@ -14,6 +14,7 @@
 #include "warden/gate.h"
 #include "warden/link.h"
 #include "warden/selftest.h"
+#include "warden/start.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
 
@@ -241,6 +242,7 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
     size_t n = 0;
     ret->share = start->share;
     ret->governor = -1;
+    ret->version = 0;
     ret->launcher = BH_LEASE_SOCKET;
     ret->share.name[sizeof(ret->share.name) - 1] = '\0';
     const ssize_t got = poll(&at, 1, GIVEN_MS) == 1
@@ -248,6 +250,7 @@ static int receive_governor(const struct bh_lease_start *start, struct bh_link_c
                             : 0;
     if (got == (ssize_t)sizeof(given) && given.code == 0 && n == 1) {
         ret->governor = fds[0];
+        ret->version = given.version;
         return BH_OK;
     }
     for (size_t i = 0; i < n; i++)
@@ -272,10 +275,9 @@ static int prepare(struct bh_gate_config *config, struct bh_link_config *link, i
     int rc = bh_fds_recv(BH_LEASE_SOCKET, &start, sizeof(start), fds, BH_LEASE_FDS, err);
     if (rc < 0)
         return bh_wrap(err, rc, "the warden");
-    if (start.version != BH_LEASE_VERSION)
-        return bh_fail(err, BH_CONFLICT,
-                       "the warden speaks version %d, the launcher %u; install both from one package",
-                       BH_LEASE_VERSION, start.version);
+    rc = bh_start_take(&start, err);
+    if (rc < 0)
+        return rc;
     *config = (struct bh_gate_config){.listener = fds[BH_LEASE_LISTENER],
                                       .root = fds[BH_LEASE_ROOT],
                                       .root_pid = start.root_pid,

@@ -10,11 +10,11 @@
  * or for a pause.
  *
  * All are of one build but for a while after an upgrade: wardens and governors live on that were started before. So each
- * version from BH_GOVERN_WIRE_OLDEST on is spoken. What a warden and a governor say to each other, and orders, are since 3 what
- * they are now: they are sent as of 3, for a governor of that time to take. Rows are longer since 4, and again since 5: who asks
- * for a list is answered in its own version, and one that a governor refuses it asks for in the oldest one. BH_GOVERN_OWN is
- * understood since 5: a governor that does says so in the text of its answer to a warden that joins (BH_GOVERN_HEARS_OWN), where
- * older ones have none.
+ * version from BH_GOVERN_WIRE_OLDEST on is spoken. A governor before 5 takes its own version and no other, and refuses the rest
+ * (BH_CONFLICT): so lists, orders and joins are sent as of today, and where that is refused as of the version before, on another
+ * connection each. What a warden and a governor say to each other, and orders, are since 3 what they are now. Rows are longer
+ * since 4, and again since 5: who asks for a list is answered in its own version. BH_GOVERN_OWN is understood since 5: a governor
+ * that does says so in the text of its answer to a warden that joins (BH_GOVERN_HEARS_OWN), where older ones have none.
  */
 #ifndef BH_WIRE_GOVERN_H
 #define BH_WIRE_GOVERN_H

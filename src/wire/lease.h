@@ -4,8 +4,9 @@
  *
  * One SOCK_SEQPACKET connection, one structure a message, in this order: the launcher sends bh_lease_start with its three
  * descriptors, the warden answers with bh_lease_answer and, when the last process of the lease is gone, with
- * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build; the
- * version tells when they are not.
+ * bh_lease_end. A connection that closes without an end is a warden that died. Both are of one build but for a lease
+ * from before an upgrade: its launcher lives on, and the warden that it starts when one dies is today's. So each version from
+ * BH_LEASE_OLDEST on is taken, and answered in the same way. Since 5 there are BH_LEASE_RDMA and BH_LEASE_HAS_PROBE.
  *
  * A lease whose share is held (weight not 0) has a connection to the governor (wire/govern.h) as well. The launcher keeps
  * none of it, for its end tells the governor that the warden is gone: a bh_lease_given follows each bh_lease_start, and
@@ -20,6 +21,7 @@
 
 enum {
     BH_LEASE_VERSION = 5,
+    BH_LEASE_OLDEST = 4,
     BH_LEASE_SOCKET = 3, /* the warden's end of the connection */
     BH_LEASE_TEXT = 480, /* as long as a message of struct bh_err */
 };
@@ -64,14 +66,21 @@ struct bh_lease_start {
     struct bh_lease_share share;
 };
 
-/* From the warden, while it serves: the governor is gone, is there another one? Told from an end by its size. */
+enum bh_lease_asks {
+    BH_LEASE_GONE,    /* the governor is; is there another one? */
+    BH_LEASE_REFUSED, /* there is one, and it does not take the lease (code); is there another one? */
+    BH_LEASE_JOINED, /* nothing is asked: the one that was given holds its share; only after a given with a version */
+};
+/* From the warden, while it serves. Told from an end by its size. (Launchers from before an upgrade take each for the first.) */
 struct bh_lease_ask {
-    uint32_t zero[2];
+    uint32_t what; /* enum bh_lease_asks */
+    int32_t code;
 };
 /* From the launcher, with a descriptor where the code is 0. */
 struct bh_lease_given {
     int32_t code;
-    uint32_t zero;
+    uint32_t
+        version; /* of wire/govern.h that this governor takes; UINT32_MAX: it did not say; 0: who sends this is older */
     char text[BH_LEASE_TEXT];
 };
 

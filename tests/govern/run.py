@@ -233,6 +233,26 @@ def test_a_pause_ends_with_the_governor():
         has(err, 'the governor was gone; shares go on with another one')
 
 
+def test_a_cap_outlives_its_governor_where_the_next_one_is_of_slices_alone():
+    with shared() as env:
+        a = spin(env, 12, '--cap', '10%', '--share', '100', '--name', 'a')
+        b = spin({**env, 'BULKHEAD_GOVERN': 'slices'}, 12, '--share', '100', '--name', 'b')
+        until(lambda: row(env, 'a') and row(env, 'b'))
+        first = governor(env)
+        os.kill(a.pid, signal.SIGSTOP)  # so that the other one starts it
+        os.kill(first, signal.SIGKILL)
+        until(lambda: row(env, 'b'))
+        os.kill(a.pid, signal.SIGCONT)
+        until(lambda: row(env, 'a'))
+        has(bulkhead('shares', **env).out, 'not by slices alone yet')
+        r = bulkhead('run', '--cap', '10%', '--', 'true', **env)
+        same(r.rc, 1, repr(r))
+        until(lambda: row(env, 'a')['deliveredPermille'] in range(70, 131))
+        for p in a, b:
+            _, err = rate(p)
+            same(err.count('shares go on with another one'), 1, err)
+
+
 def test_a_warden_that_dies_while_its_lease_is_paused():
     with shared() as env:
         p = spin(env, 4, '--share', '100', '--name', 'a')
