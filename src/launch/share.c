@@ -52,12 +52,12 @@ static void tell_refused(struct bh_share_link *l, int32_t code)
 
 void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden, const struct bh_lease_ask *ask)
 {
-    if (ask->what == BH_LEASE_JOINED) {
+    if (ask->what == BH_LEASE_ASK_JOINED) {
         l->tell(l->arg, "the governor was gone; shares go on with another one");
         l->refused = false;
         return;
     }
-    if (ask->what == BH_LEASE_REFUSED)
+    if (ask->what == BH_LEASE_ASK_REFUSED)
         tell_refused(l, ask->code);
     l->asked = true;
     bh_share_seek(l, warden);

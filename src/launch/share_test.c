@@ -25,7 +25,7 @@ static struct bh_share_link looks(void)
 }
 
 static const struct bh_child warden = {.fd = -1};
-static const struct bh_lease_ask gone = {.what = BH_LEASE_GONE}, joined = {.what = BH_LEASE_JOINED};
+static const struct bh_lease_ask gone = {.what = BH_LEASE_ASK_GONE}, joined = {.what = BH_LEASE_ASK_JOINED};
 
 TEST(shares_go_on_when_the_next_one_has_taken_the_lease)
 {
@@ -39,7 +39,8 @@ TEST(shares_go_on_when_the_next_one_has_taken_the_lease)
 
 TEST(a_refusal_is_told_once_and_as_it_is)
 {
-    const struct bh_lease_ask refused = {BH_LEASE_REFUSED, BH_REFUSED}, busy = {BH_LEASE_REFUSED, BH_BUSY};
+    const struct bh_lease_ask refused = {BH_LEASE_ASK_REFUSED, BH_REFUSED},
+                              busy = {BH_LEASE_ASK_REFUSED, BH_BUSY};
     struct bh_share_link l = looks();
     bh_share_asked(&l, &warden, &gone);
     for (int i = 0; i < 5; i++)

@@ -149,7 +149,7 @@ static void ask_launcher(struct bh_link *l)
 
 static void tell_launcher(struct bh_link *l)
 {
-    const struct bh_lease_ask ask = {.what = BH_LEASE_JOINED};
+    const struct bh_lease_ask ask = {.what = BH_LEASE_ASK_JOINED};
     if (l->join.news && l->join.hears_news && l->launcher >= 0)
         (void)send(l->launcher, &ask, sizeof(ask), MSG_DONTWAIT | MSG_NOSIGNAL);
     l->join.news = false;

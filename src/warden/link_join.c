@@ -42,7 +42,7 @@ void bh_link_join_taken(struct bh_link_join *j)
 
 struct bh_lease_ask bh_link_join_ask(const struct bh_link_join *j)
 {
-    return (struct bh_lease_ask){j->refused ? BH_LEASE_REFUSED : BH_LEASE_GONE, j->refused};
+    return (struct bh_lease_ask){j->refused ? BH_LEASE_ASK_REFUSED : BH_LEASE_ASK_GONE, j->refused};
 }
 
 static int64_t doubled(uint32_t times, int64_t max_ms)

@@ -13,7 +13,7 @@ TEST(a_version_that_is_refused_is_followed_by_the_one_before)
     CHECK(j.version == BH_GOVERN_WIRE_VERSION && !j.hears_news);
     bh_link_join_refused(&j, BH_CONFLICT);
     CHECK_EQ(j.version, BH_GOVERN_WIRE_VERSION - 1);
-    CHECK(bh_link_join_ask(&j).what == BH_LEASE_GONE && bh_link_join_pause_ms(&j) == 1000);
+    CHECK(bh_link_join_ask(&j).what == BH_LEASE_ASK_GONE && bh_link_join_pause_ms(&j) == 1000);
     bh_link_join_taken(&j);
     CHECK_EQ(j.version, BH_GOVERN_WIRE_VERSION - 1); /* remembered */
     while (j.version > BH_GOVERN_WIRE_OLDEST)
@@ -42,10 +42,10 @@ TEST(who_is_refused_asks_later_and_later)
     for (size_t i = 0; i < BH_COUNT_OF(ms); i++) {
         bh_link_join_refused(&j, BH_REFUSED);
         CHECK_EQ(bh_link_join_pause_ms(&j), ms[i]);
-        CHECK(bh_link_join_ask(&j).what == BH_LEASE_REFUSED && bh_link_join_ask(&j).code == BH_REFUSED);
+        CHECK(bh_link_join_ask(&j).what == BH_LEASE_ASK_REFUSED && bh_link_join_ask(&j).code == BH_REFUSED);
     }
     bh_link_join_taken(&j);
-    CHECK(bh_link_join_pause_ms(&j) == 1000 && bh_link_join_ask(&j).what == BH_LEASE_GONE);
+    CHECK(bh_link_join_pause_ms(&j) == 1000 && bh_link_join_ask(&j).what == BH_LEASE_ASK_GONE);
     j.silences = 100;
     CHECK_EQ(bh_link_join_pause_ms(&j), 8000);
     j.refusals = UINT32_MAX;

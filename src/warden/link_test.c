@@ -271,11 +271,12 @@ static void is_strictly_4(struct governed *g)
     answer_join(next, BH_CONFLICT, "the governor speaks version 4, not 5");
     close(next);
     next = give_another(g->launcher);
-    PLAYS(given_ask.what == BH_LEASE_GONE); /* it may have been replaced, but it has refused nothing yet */
+    PLAYS(given_ask.what ==
+          BH_LEASE_ASK_GONE); /* it may have been replaced, but it has refused nothing yet */
     PLAYS(next >= 0 && hear_link(next, &m) && m.join.version == 4 && m.join.lease == LEASE_NUMBER);
     answer_join(next, 0, "");
     PLAYS(hear_link(next, &m) && m.op == BH_GOVERN_HAS && m.channels.n == 2);
-    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_JOINED);
+    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_ASK_JOINED);
     shared->number[0] = 1;
     while (hear_link(next, &m)) {
     }
@@ -327,14 +328,14 @@ static void is_refused_twice(struct governed *g)
     for (int i = 0; i < 3; i++) {
         const int next = give_another(g->launcher);
         (void)clock_gettime(CLOCK_MONOTONIC, &t[i]);
-        PLAYS(given_ask.what == (i ? BH_LEASE_REFUSED : BH_LEASE_GONE));
+        PLAYS(given_ask.what == (i ? BH_LEASE_ASK_REFUSED : BH_LEASE_ASK_GONE));
         PLAYS(given_ask.code == (i ? BH_REFUSED : 0));
         PLAYS(next >= 0 && hear_link(next, &m) && m.op == BH_GOVERN_JOIN);
         answer_join(next, i < 2 ? BH_REFUSED : 0, i < 2 ? "by slices alone" : "");
         if (i == 2)
             PLAYS(hear_op(next, BH_GOVERN_HAS, &m));
     }
-    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_JOINED);
+    PLAYS(recv(g->launcher, &ask, sizeof(ask), 0) == sizeof(ask) && ask.what == BH_LEASE_ASK_JOINED);
     PLAYS(elapsed_ms(&t[0], &t[1]) >= 900 && elapsed_ms(&t[1], &t[2]) >= 1900);
     shared->number[0] = 1;
 }

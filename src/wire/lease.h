@@ -67,9 +67,9 @@ struct bh_lease_start {
 };
 
 enum bh_lease_asks {
-    BH_LEASE_GONE,    /* the governor is; is there another one? */
-    BH_LEASE_REFUSED, /* there is one, and it does not take the lease (code); is there another one? */
-    BH_LEASE_JOINED, /* nothing is asked: the one that was given holds its share; only after a given with a version */
+    BH_LEASE_ASK_GONE,    /* the governor is; is there another one? */
+    BH_LEASE_ASK_REFUSED, /* there is one, and it does not take the lease (code); is there another one? */
+    BH_LEASE_ASK_JOINED, /* nothing is asked: the one that was given holds its share; only after a given with a version */
 };
 /* From the warden, while it serves. Told from an end by its size. (Launchers from before an upgrade take each for the first.) */
 struct bh_lease_ask {
