@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct bh_peek;
+
 struct bh_driver_file {
     uint8_t kind; /* enum bh_call_file; BH_FILE_OTHER: not the driver's */
     uint32_t gpu; /* of BH_FILE_GPU: its minor */
@@ -41,6 +43,8 @@ struct bh_driver_busy {
 
 struct bh_driver {
     const char *name; /* `NVIDIA`, `simulated` */
+    /* Can it be one of the driver's? Others are never duplicated: whoever serves them could make that wait. */
+    bool (*may_be)(const struct bh_peek *seen);
     /* What a descriptor (the warden's own duplicate of a tenant's) is. */
     struct bh_driver_file (*identify)(int fd);
     /* Issues it as this process: pointers in arg are the warden's own. 0, or -1 and errno. */

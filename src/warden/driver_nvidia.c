@@ -11,13 +11,13 @@
 #include "base/units.h"
 #include "warden/driver_rm.h"
 #include "warden/maps.h"
+#include "warden/peek.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 enum { MAJOR = 195, MINOR_CTL = 255, MINOR_MODESET = 254, DEVICES_MAX = 64 << 10 };
 
@@ -58,13 +58,12 @@ static void find_majors(void)
     free(text);
 }
 
-static struct bh_driver_file identify(int fd)
+static struct bh_driver_file which(const struct bh_peek *seen)
 {
     struct bh_driver_file f = {.kind = BH_FILE_OTHER};
-    struct stat st;
-    if (fstat(fd, &st) < 0 || !S_ISCHR(st.st_mode))
+    const unsigned at = seen->dev_major, number = seen->dev_minor;
+    if (!S_ISCHR(seen->mode))
         return f;
-    const unsigned at = major(st.st_rdev), number = minor(st.st_rdev);
     if (at == MAJOR) {
         f.kind = number == MINOR_CTL ? BH_FILE_CTL : number == MINOR_MODESET ? BH_FILE_MODESET : BH_FILE_GPU;
         f.gpu = f.kind == BH_FILE_GPU ? number : 0;
@@ -77,6 +76,18 @@ static struct bh_driver_file identify(int fd)
     else if (majors.caps && at == majors.caps)
         f.kind = BH_FILE_CAP;
     return f;
+}
+
+static bool may_be(const struct bh_peek *seen)
+{
+    return which(seen).kind != BH_FILE_OTHER;
+}
+
+static struct bh_driver_file identify(int fd)
+{
+    struct bh_peek seen;
+    bh_peek_own(fd, &seen);
+    return which(&seen);
 }
 
 static int issue(int fd, uint32_t cmd, void *arg)
@@ -139,6 +150,7 @@ static int check(char version[32], struct bh_err *err)
 
 const struct bh_driver bh_driver_nvidia = {
     .name = "NVIDIA",
+    .may_be = may_be,
     .identify = identify,
     .ioctl = issue,
     .count = bh_driver_rm_count,

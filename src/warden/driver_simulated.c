@@ -8,16 +8,23 @@
 
 #include "simgpu/drv.h"
 #include "warden/driver_rm.h"
+#include "warden/peek.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
+static bool may_be(const struct bh_peek *seen)
+{
+    return S_ISSOCK(seen->mode);
+}
+
 static bool ask(int fd, struct bh_sim_msg *msg)
 {
-    struct stat st;
+    struct bh_peek seen;
     *msg = (struct bh_sim_msg){.op = BH_SIM_OP_WHAT};
-    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) && bh_sim_call(msg, NULL, 0, fd, NULL) == 0;
+    bh_peek_own(fd, &seen);
+    return may_be(&seen) && bh_sim_call(msg, NULL, 0, fd, NULL) == 0;
 }
 
 static struct bh_driver_file identify(int fd)
@@ -95,6 +102,7 @@ static int check(char version[32], struct bh_err *err)
 
 const struct bh_driver bh_driver_simulated = {
     .name = "simulated",
+    .may_be = may_be,
     .identify = identify,
     .ioctl = bh_sim_ioctl_direct,
     .count = bh_driver_rm_count,

@@ -300,6 +300,7 @@ static int start(struct bh_gate *g, struct bh_err *err)
         bh_watchdog_add(g->watchdog, g->config->root);
     if (rc == BH_OK)
         rc = bh_remote_init(&g->remote, g->driver, &hear, g, err);
+    g->remote.watchdog = g->watchdog;
     if (rc == BH_OK)
         rc = g->driver->open(&g->counter, &g->n_gpus, err);
     if (rc == BH_OK && g->n_gpus == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A lease from beginning to end: real system call filters, real processes, simulated silicon. */
 #include "warden/gate_fixture.h"
+#include "warden/served_page_fixture.h"
 
 static const uint64_t cap = 64 * BH_MIB;
 
@@ -264,6 +265,50 @@ TEST(a_tenant_without_a_gpu_notices_nothing)
     CHECK_EQ(s.denied, 0);
     CHECK_EQ(s.peak_bytes, 0);
     CHECK(sim_end());
+}
+
+/* A file of its own file system, which never answers whoever closes it. The gate must not: a child takes and frees meanwhile,
+ * and what it holds is counted. */
+static char folder[] = "/tmp/bulkhead-gate-XXXXXX";
+
+static void maps_what_it_serves(void)
+{
+    served_keeps_closing = true;
+    const int file = served_file(folder, false);
+    if (file < 0) {
+        fprintf(stderr, "# no such file here: %s\n", strerror(errno));
+        shared->number[0] = 1;
+        return;
+    }
+    HOLDS(mmap(NULL, SERVED_PAGE, PROT_READ, MAP_SHARED, file, 0) != MAP_FAILED);
+    int n = 0;
+    HOLDS(ioctl(file, RM_IOC(RM_ALLOC, sizeof(struct rm_alloc)), &n) < 0 && errno == ENOTTY);
+    pid_t child = fork();
+    if (child == 0) {
+        int fd = tenant_open(T_CLIENT);
+        HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
+        HOLDS(tenant_take(fd, T_CLIENT, T_MEM + 1, 1) == RM_NO_MEMORY);
+        shared->number[1] = 1;
+        (void)kill(served_by, SIGKILL);
+        (void)kill(getppid(), SIGKILL);
+        (void)kill(getpid(), SIGKILL);
+    }
+    for (;;)
+        (void)pause();
+}
+
+TEST(a_file_that_never_closes_keeps_nobody)
+{
+    struct bh_gate_stats s;
+    CHECK(mkdtemp(folder) != NULL);
+    sim_begin();
+    const int rc = lease(cap, maps_what_it_serves, &s);
+    CHECK(shared->number[0] || rc == 128 + SIGKILL);
+    CHECK(shared->number[0] || shared->number[1] == 1);
+    CHECK_EQ(s.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+    CHECK_EQ(rmdir(folder), 0);
 }
 
 TEST(without_a_driver_it_says_why)

@@ -34,8 +34,9 @@ enum {
     MAPPING_TICKS = 3,
     MAPPING_SOME =
         64, /* threads of a process that were granted a mapping: then those that ended are looked for, ... */
+    MAPPING_LOOKS = 4,   /* ... among so many at each call, ... */
     MAPPING_MOST = 4096, /* ... and so many may there be */
-    MAP_NS = 10000000,   /* of processor time: no call that maps something takes so long */
+    MAP_NS = 10000000,   /* of processor time: asking for a mapping does not take so long */
     AWAIT_NS = 25000000, /* before a refusal */
     COUNT_TRIES = 3,
 };
@@ -141,18 +142,24 @@ static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
 /* ---- managed memory ---- */
 
 /*
- * Has a thread mapped what it was granted, or will it not? That is known of one that is gone, that has had more processor time
- * than any such call takes, or that waits in another call. Where mmap itself does not map (simulated silicon) one that waits
- * is given some time first.
+ * Has a thread mapped what it was granted, or will it not? That is known of one that is gone, or that waits in another call.
+ * Processor time says nothing where mmap itself maps: what was there before goes first, and gigabytes of it take long.
+ * Where mmap does not map (simulated silicon) it does, and one that waits is given some time first. So it is where the kernel
+ * does not tell in which call a thread is: in mmap it would not wait so that a signal could end that.
  */
 static bool is_settled(const struct bh_gate *g, const struct bh_remote_process *p,
                        const struct bh_remote_mapping *m, struct bh_thread_seen *seen)
 {
     bh_thread_look(p->pid, m->tid, seen);
-    if (!seen->state || seen->cpu_ns > m->cpu_ns + MAP_NS)
+    if (!seen->state)
         return true;
-    if (g->driver->maps_in_mmap && !strchr("R?", seen->state))
-        return bh_thread_waits_elsewhere(p->pid, m->tid, SYS_mmap);
+    if (!g->driver->maps_in_mmap && seen->cpu_ns > m->cpu_ns + MAP_NS)
+        return true;
+    const enum bh_thread_in in = g->driver->maps_in_mmap && !strchr("R?", seen->state)
+                                     ? bh_thread_in(p->pid, m->tid, SYS_mmap)
+                                     : BH_THREAD_UNTOLD;
+    if (in != BH_THREAD_UNTOLD)
+        return in == BH_THREAD_ELSEWHERE;
     return g->ticks - m->tick > MAPPING_TICKS && !strchr("RDTt?", seen->state);
 }
 
@@ -182,7 +189,7 @@ static void await_mappings(const struct bh_gate *g)
         runs = false;
         for (size_t i = 0; i < g->remote.processes.n && !runs; i++) {
             const struct bh_remote_process *p = g->remote.processes.at[i];
-            for (size_t k = 0; k < p->mapping.n && !runs; k++) {
+            for (size_t k = 0; k < p->mapping.n && !runs && now_ns() < until; k++) {
                 struct bh_thread_seen seen;
                 runs = p->mapping.at[k].bytes && !is_settled(g, p, &p->mapping.at[k], &seen) &&
                        seen.state == 'R';
@@ -193,22 +200,25 @@ static void await_mappings(const struct bh_gate *g)
     }
 }
 
-/* Threads that have ended are not waited for. */
+/* Threads that have ended are not waited for. A few at each call, which adds one at most: so they are found sooner than they
+ * come, and no call waits for a look at thousands. */
 static void forget_ended(struct bh_remote_process *p)
 {
-    for (size_t i = p->mapping.n; i-- > 0;) {
+    for (int looks = 0; looks < MAPPING_LOOKS && p->mapping.n; looks++) {
         struct bh_thread_seen seen = {.state = '?'};
+        const size_t i = p->mapping_next < p->mapping.n ? p->mapping_next : 0;
         if (!p->mapping.at[i].bytes)
             bh_thread_look(p->pid, p->mapping.at[i].tid, &seen);
         if (!seen.state)
             p->mapping.at[i] = p->mapping.at[--p->mapping.n];
+        p->mapping_next = seen.state ? i + 1 : i;
     }
 }
 
 /* One entry a thread; when there are too many nobody maps: what is not known to be mapped would be given away. */
 static bool has_room_to_map(struct bh_remote_process *p)
 {
-    if (p->mapping.n && p->mapping.n % MAPPING_SOME == 0)
+    if (p->mapping.n >= MAPPING_SOME)
         forget_ended(p);
     return p->mapping.n < MAPPING_MOST;
 }
@@ -223,9 +233,13 @@ struct bh_remote_mapping *bh_gate_expect(struct bh_gate *g, struct bh_remote_pro
     return m;
 }
 
-/* A shared mapping was let through a little while ago: it may have become one of another file. */
+/* A shared mapping was let through a little while ago: it may have become one of another file. Or a thread may still be about
+ * to map what it was granted. */
 static bool may_have_mapped(const struct bh_gate *g, const struct bh_remote_process *p)
 {
+    for (size_t i = 0; i < p->mapping.n; i++)
+        if (p->mapping.at[i].bytes)
+            return true;
     return p->let_map && g->ticks - p->let_map_tick <= MAPPING_TICKS;
 }
 

@@ -513,6 +513,106 @@ TEST(what_one_thread_unmapped_another_has_at_once)
     }
 }
 
+enum { IDLE_MAPPERS = 64 * 6, MORE_MAPS = 40 };
+
+/* One that was granted a mapping once, and does nothing since. */
+static void *asks_and_waits(void *arg)
+{
+    ask_to_map(*(int *)arg, 4096);
+    (void)__atomic_fetch_add(&shared->number[0], 1, __ATOMIC_SEQ_CST);
+    until_killed();
+    return NULL;
+}
+
+static void maps_beside_many(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    int fd = tenant_open(T_CLIENT), uvm = uvm_open();
+    HOLDS(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 << 10) == 0);
+    for (int i = 0; i < IDLE_MAPPERS; i++)
+        HOLDS(pthread_create(&thread, &small, asks_and_waits, &uvm) == 0);
+    while (number(0) < IDLE_MAPPERS)
+        (void)usleep(1000);
+    while (tenant_take(fd, T_CLIENT, T_MEM, cap) != RM_OK) /* until all are known to map nothing */
+        (void)usleep(1000);
+    HOLDS(tenant_free(fd, T_CLIENT, T_MEM) == RM_OK);
+    shared->number[1] = 1;
+    for (int i = 0; i < MORE_MAPS; i++)
+        ask_to_map(uvm, 4096);
+    shared->number[1] = 2;
+}
+
+static uint64_t looks_at_threads;
+
+/* The kernel's part of a look, counted while one maps beside many. */
+void __real_bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
+void __wrap_bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
+void __wrap_bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret)
+{
+    looks_at_threads += shared->number[1] == 1;
+    __real_bh_thread_look(pid, tid, ret);
+}
+
+/* With 64 * k threads that are known each call of another one looked at all of them. */
+TEST(mapping_takes_no_longer_beside_many_threads)
+{
+    struct bh_gate_stats s;
+    looks_at_threads = 0;
+    sim_begin();
+    CHECK_EQ(lease(cap, maps_beside_many, &s), 0);
+    printf("# %" PRIu64 " looks for %d calls beside %d threads\n", looks_at_threads, MORE_MAPS, IDLE_MAPPERS);
+    CHECK(looks_at_threads > 0 && looks_at_threads < MORE_MAPS * IDLE_MAPPERS / 2);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* As one whose mmap has gigabytes to unmap first: it runs, for longer than it would take to ask. */
+static void *asks_runs_and_maps(void *arg)
+{
+    enum { LONGER_MS = 60 };
+    (void)arg;
+    ask_to_map(other.uvm, cap);
+    const uint64_t from = own_cpu_ms();
+    while (own_cpu_ms() - from < LONGER_MS)
+        continue;
+    __atomic_store_n(&shared->number[0], 1, __ATOMIC_SEQ_CST);
+    while (!number(1))
+        continue;
+    map_now(other.uvm, cap);
+    return NULL;
+}
+
+static void takes_what_another_is_about_to_map(void)
+{
+    pthread_t thread;
+    int fd = tenant_open(T_CLIENT);
+    other.uvm = uvm_open();
+    HOLDS(pthread_create(&thread, NULL, asks_runs_and_maps, NULL) == 0);
+    while (!number(0))
+        (void)usleep(100);
+    for (int i = 0; i < 5; i++)
+        HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 2 * BH_MIB) == RM_NO_MEMORY);
+    __atomic_store_n(&shared->number[1], 1, __ATOMIC_SEQ_CST);
+    HOLDS(pthread_join(thread, NULL) == 0);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, 2 * BH_MIB) == RM_NO_MEMORY);
+}
+
+TEST(one_that_takes_long_to_map_has_it_still)
+{
+    struct bh_gate_stats s;
+    struct bh_driver driver = bh_driver_simulated;
+    driver.maps_in_mmap = true;
+    lease_driver = &driver;
+    sim_begin();
+    const int rc = lease(cap, takes_what_another_is_about_to_map, &s);
+    lease_driver = NULL;
+    CHECK_EQ(rc, 0);
+    CHECK_STR(s.why_killed, "");
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
 static void maps_behind(void)
 {
     int fd = tenant_open(T_CLIENT), uvm = uvm_open();

@@ -3,6 +3,7 @@
 #include "warden/remote.h"
 
 #include "base/units.h"
+#include "warden/peek.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -420,13 +421,19 @@ void bh_remote_forget(struct bh_remote *r, struct bh_remote_process *p)
     free(p);
 }
 
+/* One that was put in the place of what was looked at may be anybody's. */
+static void let_go(const struct bh_remote *r, uint32_t tid, int own)
+{
+    bh_peek_close(own, r->watchdog, tid);
+}
+
 static int get(const struct bh_remote *r, int pidfd, uint32_t tid, int fd, int *ret)
 {
     int own = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
     if (own < 0)
         return -errno;
     if (!same_file((pid_t)tid, fd, r->self, own)) {
-        close(own);
+        let_go(r, tid, own);
         return -EPERM;
     }
     *ret = own;
@@ -446,6 +453,30 @@ static int duplicate(const struct bh_remote *r, const struct bh_remote_process *
     rc = get(r, thread, tid, fd, ret);
     close(thread);
     return rc;
+}
+
+/* As duplicate(). *ret -1: somebody else's file, which is not duplicated. Where it cannot be looked at before, the proof is
+ * what the duplicate is. */
+static int duplicate_own(const struct bh_remote *r, const struct bh_remote_process *p, uint32_t tid, int fd,
+                         int *ret, struct bh_driver_file *ret_what)
+{
+    struct bh_peek seen;
+    *ret = -1;
+    *ret_what = (struct bh_driver_file){.kind = BH_FILE_OTHER};
+    int rc = bh_peek(tid, fd, &seen);
+    if (rc < 0 ? rc != -EACCES : !r->driver->may_be(&seen))
+        return rc;
+    rc = duplicate(r, p, tid, fd, ret);
+    if (rc < 0)
+        return rc;
+    bh_peek_own(*ret, &seen);
+    if (r->driver->may_be(&seen))
+        *ret_what = r->driver->identify(*ret);
+    if (ret_what->kind == BH_FILE_OTHER) {
+        let_go(r, tid, *ret);
+        *ret = -1;
+    }
+    return 0;
 }
 
 /* Takes own: the same open file may be known under another number, or from another process. id 0: a new one's is next. */
@@ -482,7 +513,8 @@ void bh_remote_release(struct bh_remote *r, const struct bh_remote_file *f)
 int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t tid, int fd,
                    struct bh_remote_file *ret)
 {
-    int own = -1;
+    struct bh_driver_file what;
+    int own;
     *ret = (struct bh_remote_file){.fd = -1, .what.kind = BH_FILE_OTHER};
     for (size_t i = 0; i < p->slots.n; i++)
         if (p->slots.at[i].fd == fd) {
@@ -493,14 +525,9 @@ int bh_remote_file(struct bh_remote *r, struct bh_remote_process *p, uint32_t ti
             drop_slot(r, p, i);
             break;
         }
-    int rc = duplicate(r, p, tid, fd, &own);
-    if (rc < 0)
+    int rc = duplicate_own(r, p, tid, fd, &own, &what);
+    if (rc < 0 || own < 0)
         return rc;
-    const struct bh_driver_file what = r->driver->identify(own);
-    if (what.kind == BH_FILE_OTHER) {
-        close(own);
-        return 0;
-    }
     const uint32_t file = adopt(r, own, what, 0);
     r->files.at[file].uid = p->uid;
     add_slot(r, p, fd, file);
@@ -518,12 +545,12 @@ bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd,
                        struct bh_driver_file what, uint64_t inode)
 {
     struct bh_remote_file f = {.fd = -1};
+    struct bh_driver_file is;
     for (size_t i = 0; i < p->slots.n; i++)
         if (p->slots.at[i].fd == fd)
             return false;
-    if (duplicate(r, p, p->pid, fd, &f.fd) < 0)
+    if (duplicate_own(r, p, p->pid, fd, &f.fd, &is) < 0 || f.fd < 0)
         return false;
-    const struct bh_driver_file is = r->driver->identify(f.fd);
     bool good = is.kind == what.kind && is.gpu == what.gpu && bh_remote_inode(&f) == inode;
     /* One number, one open file, whoever has it. */
     for (size_t i = 0; i < r->files.n && good; i++)

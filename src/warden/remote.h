@@ -52,6 +52,7 @@ struct bh_remote_process {
     bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
     uint32_t let_map_tick;
     BH_VEC(struct bh_remote_mapping) mapping; /* of it: what threads may be about to map, one each */
+    size_t mapping_next;                      /* of these: the next to be looked at, whether it has ended */
 };
 
 struct bh_remote_file {
@@ -79,6 +80,7 @@ struct bh_remote {
     void *arg;
     pid_t self;
     uint64_t filters; /* system call filters on the warden itself; those of a lease carry more */
+    struct bh_watchdog *watchdog; /* told where a tenant's file could make this wait; NULL: nobody */
     bool ending;
     bool ordered; /* `order` can be relied on */
     uint32_t age; /* raised by whoever wants to know anew who processes are that may do more than others */

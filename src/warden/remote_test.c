@@ -2,6 +2,7 @@
 #include "warden/remote.h"
 
 #include "base/test.h"
+#include "warden/peek.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,7 +21,12 @@ static struct bh_driver_file pipes_are(int fd)
     return (struct bh_driver_file){.kind = is ? BH_FILE_CTL : BH_FILE_OTHER};
 }
 
-static const struct bh_driver driver = {.name = "pipes", .identify = pipes_are};
+static bool may_be(const struct bh_peek *seen)
+{
+    return S_ISFIFO(seen->mode);
+}
+
+static const struct bh_driver driver = {.name = "pipes", .may_be = may_be, .identify = pipes_are};
 static uint64_t last_closed;
 static uint32_t n_closed, n_learned;
 

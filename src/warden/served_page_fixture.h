@@ -28,6 +28,10 @@
 
 enum { SERVED_PAGE = 4096 };
 
+/* Who closes its file waits, too, also by its end: until whoever serves it is ended. */
+static bool served_keeps_closing;
+static pid_t served_by; /* who serves the last one */
+
 /* By the system call, or by the device, which is root's. */
 static inline int served_open(bool by_device)
 {
@@ -109,6 +113,8 @@ static inline bool served_reply(const struct fuse_in_header *asked, bool ahead, 
         n = sizeof(a->as.open);
         break;
     case FUSE_FLUSH:
+        if (served_keeps_closing)
+            return false;
         break;
     case FUSE_READ:
     case FUSE_FORGET:
@@ -136,8 +142,8 @@ static inline void served_serve(int fuse, bool ahead)
 }
 
 /* folder: an empty one; the mount is seen by this process and its children alone. ahead: pages are asked for ahead, as those
- * of a disk are. */
-static inline void *served_by_file(const char *folder, bool ahead)
+ * of a disk are. The file, or -1. */
+static inline int served_file(const char *folder, bool ahead)
 {
     char options[96], name[256];
     const int fuse = open("/dev/fuse", O_RDWR | O_CLOEXEC);
@@ -145,14 +151,20 @@ static inline void *served_by_file(const char *folder, bool ahead)
     (void)snprintf(name, sizeof(name), "%s/page", folder);
     if (fuse < 0 || unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
         mount("served", folder, "fuse", 0, options) < 0)
-        return NULL;
-    if (fork() == 0) {
+        return -1;
+    served_by = fork();
+    if (served_by == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         served_serve(fuse, ahead);
     }
     /* With this open its own end would wait for an answer that nobody gives, and keep all that it has. */
     close(fuse);
-    const int file = open(name, O_RDONLY | O_CLOEXEC);
+    return open(name, O_RDONLY | O_CLOEXEC);
+}
+
+static inline void *served_by_file(const char *folder, bool ahead)
+{
+    const int file = served_file(folder, ahead);
     void *page = file < 0 ? MAP_FAILED : mmap(NULL, SERVED_PAGE, PROT_READ, MAP_PRIVATE, file, 0);
     return page == MAP_FAILED ? NULL : page;
 }

@@ -61,12 +61,14 @@ void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret)
     }
 }
 
-bool bh_thread_waits_elsewhere(uint32_t pid, uint32_t tid, long call)
+enum bh_thread_in bh_thread_in(uint32_t pid, uint32_t tid, long call)
 {
     char path[48], line[256];
     (void)snprintf(path, sizeof(path), "/proc/%u/task/%u/syscall", pid, tid);
     bh_waits_head(path, line, sizeof(line)); /* `running`, or a number: -1 for none */
-    if (line[0] == '-')
-        return true;
-    return line[0] >= '0' && line[0] <= '9' && number_at(line) != (uint64_t)call;
+    if (line[0] == '\0')
+        return BH_THREAD_UNTOLD;
+    const bool is_number = line[0] >= '0' && line[0] <= '9';
+    return line[0] == '-' || (is_number && number_at(line) != (uint64_t)call) ? BH_THREAD_ELSEWHERE
+                                                                              : BH_THREAD_MAY_BE_IN;
 }

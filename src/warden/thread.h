@@ -13,8 +13,9 @@ struct bh_thread_seen {
 };
 void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
 
-/* It waits, and in another system call than this one, or in none. False also where that cannot be told. */
-bool bh_thread_waits_elsewhere(uint32_t pid, uint32_t tid, long call);
+/* Is it in this system call? One that waits in another one, or in none, is elsewhere; one that runs may be in it. */
+enum bh_thread_in { BH_THREAD_UNTOLD, BH_THREAD_MAY_BE_IN, BH_THREAD_ELSEWHERE };
+enum bh_thread_in bh_thread_in(uint32_t pid, uint32_t tid, long call);
 
 /* When a process began, as the kernel counts; 0: it is gone. */
 uint64_t bh_thread_started(uint32_t pid);

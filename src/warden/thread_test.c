@@ -46,7 +46,7 @@ TEST(a_thread_runs_waits_and_is_gone)
         (void)usleep(100);
     bh_thread_look(self, at.tid, &seen);
     CHECK_EQ(seen.state, 'R');
-    CHECK(!bh_thread_waits_elsewhere(self, at.tid, SYS_mmap));
+    CHECK_EQ(bh_thread_in(self, at.tid, SYS_mmap), BH_THREAD_MAY_BE_IN);
     do
         bh_thread_look(self, at.tid, &later);
     while (later.cpu_ns <= seen.most_ns);
@@ -56,15 +56,15 @@ TEST(a_thread_runs_waits_and_is_gone)
     while (seen.state == 'R');
     CHECK_EQ(seen.state, 'S');
     CHECK(seen.cpu_ns >= later.cpu_ns && seen.cpu_ns <= seen.most_ns);
-    CHECK(bh_thread_waits_elsewhere(self, at.tid, SYS_mmap));
-    CHECK(!bh_thread_waits_elsewhere(self, at.tid, SYS_read));
+    CHECK_EQ(bh_thread_in(self, at.tid, SYS_mmap), BH_THREAD_ELSEWHERE);
+    CHECK_EQ(bh_thread_in(self, at.tid, SYS_read), BH_THREAD_MAY_BE_IN);
     close(at.in[1]);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     close(at.in[0]);
     do
         bh_thread_look(self, at.tid, &seen);
     while (seen.state);
-    CHECK(!bh_thread_waits_elsewhere(self, at.tid, SYS_mmap));
+    CHECK_EQ(bh_thread_in(self, at.tid, SYS_mmap), BH_THREAD_UNTOLD);
 }
 
 TEST(its_time_is_not_less_than_it_was)

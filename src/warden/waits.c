@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -93,7 +94,61 @@ static bool is_memory(const struct bh_maps_file *f)
     return is;
 }
 
-static enum bh_waits_page page_at(uint32_t whose, uint64_t at)
+/* `36 35 98:0 /root /where options optional-fields - TYPE source options`; false: it is none of that device. */
+static bool type_in(char *line, const struct bh_maps_file *f, const char **ret)
+{
+    uint64_t on_major, on_minor;
+    char *save = NULL, *word = strtok_r(line, " ", &save);
+    for (int i = 0; word && i < 2; i++)
+        word = strtok_r(NULL, " ", &save);
+    char *minor_at = word ? strchr(word, ':') : NULL;
+    if (!minor_at)
+        return false;
+    *minor_at++ = '\0';
+    if (bh_uint_parse(word, UINT32_MAX, &on_major, NULL) < 0 ||
+        bh_uint_parse(minor_at, UINT32_MAX, &on_minor, NULL) < 0 || on_major != f->on_major ||
+        on_minor != f->on_minor)
+        return false;
+    while (word && !bh_str_eq(word, "-"))
+        word = strtok_r(NULL, " ", &save);
+    *ret = word ? strtok_r(NULL, " ", &save) : NULL;
+    return *ret != NULL;
+}
+
+/* Is it on one of the file systems of that name in whose's view? */
+static bool find_type(const char *mountinfo, const struct bh_maps_file *f, enum bh_waits_page *ret)
+{
+    static const char *const served[] = {"fuse", "9p", "virtiofs"}; /* fuse.NAME and fuseblk, too */
+    char *line = NULL;
+    const char *type = NULL;
+    size_t size = 0;
+    bool found = false;
+    FILE *all = fopen(mountinfo, "re");
+    while (all && !found && getline(&line, &size, all) > 0)
+        found = type_in(line, f, &type);
+    *ret = BH_PAGE_INNOCENT;
+    for (size_t i = 0; found && i < BH_COUNT_OF(served); i++)
+        if (bh_str_starts(type, served[i]))
+            *ret = BH_PAGE_SERVED;
+    if (all)
+        (void)fclose(all);
+    free(line);
+    return found;
+}
+
+/* By its kind. Layers, memory and others have no disk of their own either; but what is mounted nowhere that can be seen, and is on
+ * no disk, may have been hidden. */
+static enum bh_waits_page whose_file(uint32_t whose, const struct bh_maps_file *f)
+{
+    char path[48];
+    enum bh_waits_page page;
+    (void)snprintf(path, sizeof(path), "/proc/%u/mountinfo", whose);
+    if (find_type(path, f, &page) || find_type("/proc/self/mountinfo", f, &page))
+        return page;
+    return f->on_major == 0 && !is_memory(f) ? BH_PAGE_SERVED : BH_PAGE_INNOCENT;
+}
+
+enum bh_waits_page bh_waits_page_at(uint32_t whose, uint64_t at)
 {
     struct bh_maps_file f;
     const int rc = bh_maps_file_at(whose, at, &f);
@@ -101,7 +156,7 @@ static enum bh_waits_page page_at(uint32_t whose, uint64_t at)
         return BH_PAGE_INNOCENT; /* nothing is there: nobody waits for that for long */
     if (rc < 0)
         return BH_PAGE_UNKNOWN;
-    return f.inode && f.on_major == 0 && !is_memory(&f) ? BH_PAGE_SERVED : BH_PAGE_INNOCENT;
+    return f.inode ? whose_file(whose, &f) : BH_PAGE_INNOCENT;
 }
 
 enum bh_waits_page bh_waits_page(pid_t tid, uint32_t whose)
@@ -118,9 +173,9 @@ enum bh_waits_page bh_waits_page(pid_t tid, uint32_t whose)
     enum bh_waits_page all = BH_PAGE_INNOCENT;
     for (size_t i = 0; i < n && all == BH_PAGE_INNOCENT; i++) {
         const uint64_t first = (uintptr_t)piece[i].iov_base;
-        all = page_at(whose, first);
+        all = bh_waits_page_at(whose, first);
         if (all == BH_PAGE_INNOCENT && piece[i].iov_len)
-            all = page_at(whose, first + piece[i].iov_len - 1);
+            all = bh_waits_page_at(whose, first + piece[i].iov_len - 1);
     }
     return all;
 }

@@ -24,12 +24,13 @@ enum bh_waits bh_waits_for(pid_t tid);
 enum bh_waits bh_waits_told(char state, const char *function);
 
 /*
- * The page that such a thread waits for, while it reads or writes a process's memory. A file on no disk is one of a file
- * system that a process may serve: what a program passes to its driver it has written itself just before, so the kernel
+ * The page that such a thread waits for, while it reads or writes a process's memory. A file may be one of a file
+ * system that a process serves: what a program passes to its driver it has written itself just before, so the kernel
  * needs no file for it. May wait itself, for as long as that process likes.
  */
 enum bh_waits_page { BH_PAGE_UNKNOWN, BH_PAGE_SERVED, BH_PAGE_INNOCENT };
 enum bh_waits_page bh_waits_page(pid_t tid, uint32_t whose);
+enum bh_waits_page bh_waits_page_at(uint32_t whose, uint64_t at); /* the one at this address of its */
 
 /* What stands at the begin of a file of /proc; "": not to be had. */
 void bh_waits_head(const char *path, char *text, size_t size);

@@ -109,6 +109,68 @@ TEST(pages_that_a_process_fills_in_are_told_from_others)
     CHECK_EQ(rmdir(folder), 0);
 }
 
+/* A page of a file on such a file system, which is hidden afterwards where that is wanted. NULL: it cannot be mounted here. */
+static void *page_on(const char *type, const char *options, bool hidden)
+{
+    char name[64];
+    if (type && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+                 mount("none", folder, type, 0, options) < 0))
+        return NULL;
+    (void)snprintf(name, sizeof(name), "%s/page", folder);
+    void *page = MAP_FAILED;
+    if (!type) {
+        page = served_by_file(folder, false);
+    } else {
+        const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd < 0 || ftruncate(fd, SERVED_PAGE) < 0)
+            return NULL;
+        page = mmap(NULL, SERVED_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+        close(fd);
+    }
+    return page == MAP_FAILED || (hidden && umount2(folder, MNT_DETACH) < 0) ? NULL : page;
+}
+
+/* Layers and memory are on no disk of their own, and nobody serves them. */
+TEST(only_file_systems_that_a_process_serves_count_as_such)
+{
+    char upper[] = "/tmp/bulkhead-upper-XXXXXX", work[] = "/tmp/bulkhead-work-XXXXXX", layers[128], made[64];
+    CHECK((strcpy(folder, "/tmp/bulkhead-waits-XXXXXX"), mkdtemp(folder)) && mkdtemp(upper) && mkdtemp(work));
+    (void)snprintf(layers, sizeof(layers), "lowerdir=/usr/lib,upperdir=%s,workdir=%s", upper, work);
+    const struct {
+        const char *type, *options;
+        bool hidden;
+        enum bh_waits_page wanted;
+    } ways[] = {{"tmpfs", "", false, BH_PAGE_INNOCENT},
+                {"overlay", layers, false, BH_PAGE_INNOCENT},
+                {NULL, NULL, false, BH_PAGE_SERVED},
+                {NULL, NULL, true, BH_PAGE_SERVED}};
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+        int told[2];
+        void *page = NULL;
+        CHECK_EQ(pipe(told), 0);
+        pid_t pid = fork();
+        if (pid == 0) {
+            page = page_on(ways[i].type, ways[i].options, ways[i].hidden);
+            if (!page)
+                fprintf(stderr, "# no such page here: %s\n", strerror(errno));
+            (void)!write(told[1], &page, sizeof(page));
+            for (;;)
+                (void)pause();
+        }
+        CHECK_EQ(read(told[0], &page, sizeof(page)), (ssize_t)sizeof(page));
+        if (page)
+            CHECK_EQ(bh_waits_page_at((uint32_t)pid, (uintptr_t)page), ways[i].wanted);
+        CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+        close(told[0]);
+        close(told[1]);
+    }
+    (void)snprintf(made, sizeof(made), "%s/page", upper);
+    (void)unlink(made);
+    (void)snprintf(made, sizeof(made), "%s/work", work);
+    (void)rmdir(made);
+    CHECK(rmdir(folder) == 0 && rmdir(upper) == 0 && rmdir(work) == 0);
+}
+
 static void *sleeps(void *arg)
 {
     atomic_store(&asked.tid, (pid_t)syscall(SYS_gettid));
