@@ -15,8 +15,8 @@
 #include "governor/state.h"
 
 enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
-#define BH_TALLY_NS        (UINT64_C(200) * 1000 * 1000)
-#define BH_TALLY_ALONE_NS  (UINT64_C(1000) * 1000 * 1000)
+#define BH_TALLY_NS       (UINT64_C(200) * 1000 * 1000)
+#define BH_TALLY_ALONE_NS (UINT64_C(1000) * 1000 * 1000)
 /* Where nobody is paused what each uses is not told apart, and a look at the counters costs more than all the rest. */
 #define BH_TALLY_SELDOM_NS (UINT64_C(5000) * 1000 * 1000)
 #define BH_TALLY_LINGER_NS (UINT64_C(5000) * 1000 * 1000)

@@ -153,6 +153,12 @@ static inline bool holds_nothing_soon(void)
 
 enum { T_CLIENT = 0xc1d00001, T_DEV = 0x5c000001, T_MEM = 0x5c000100 };
 
+static inline void until_killed(void)
+{
+    for (;;)
+        (void)pause();
+}
+
 /* A client and a device on the first GPU. */
 static inline int tenant_open(uint32_t client)
 {
@@ -174,6 +180,29 @@ static inline uint32_t tenant_free(int fd, uint32_t client, uint32_t object)
 {
     struct rm_free f = {.client = client, .object = object};
     return bh_sim_ioctl(fd, RM_IOC(RM_FREE, sizeof(f)), &f) == 0 ? f.status : UINT32_MAX;
+}
+
+/* ---- managed memory ---- */
+
+static inline int uvm_open(void)
+{
+    uint64_t init[2] = {0};
+    int fd = bh_sim_open("/dev/nvidia-uvm");
+    HOLDS(fd >= 0);
+    HOLDS(bh_sim_ioctl(fd, UVM_INITIALIZE, init) == 0);
+    return fd;
+}
+
+/* What a thread does that is between the answer and the mapping: the gate's part, and later the node's. */
+static inline void ask_to_map(int uvm, uint64_t bytes)
+{
+    HOLDS(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, uvm, 0) == MAP_FAILED && errno == ENODEV);
+}
+
+static inline void map_now(int uvm, uint64_t bytes)
+{
+    struct bh_sim_msg msg = {.op = BH_SIM_OP_MAP, .a = bytes, .b = 3, .c = MAP_SHARED};
+    HOLDS(bh_sim_call(&msg, NULL, 0, uvm, NULL) == 0);
 }
 
 #endif

@@ -79,10 +79,9 @@ TEST(what_is_open_is_seen)
 /* The warden has few of root's rights: its folder in /proc is then for a process's own user. */
 TEST(another_users_are_seen_as_that_user)
 {
-    const struct __user_cap_data_struct few = {.effective = CAP_TO_MASK(CAP_SYS_PTRACE) |
-                                                            CAP_TO_MASK(CAP_SETUID),
-                                               .permitted = CAP_TO_MASK(CAP_SYS_PTRACE) |
-                                                            CAP_TO_MASK(CAP_SETUID)};
+    const struct __user_cap_data_struct few = {
+        .effective = CAP_TO_MASK(CAP_SYS_PTRACE) | CAP_TO_MASK(CAP_SETUID),
+        .permitted = CAP_TO_MASK(CAP_SYS_PTRACE) | CAP_TO_MASK(CAP_SETUID)};
     if (geteuid() != 0)
         return;
     for (int hidden = 0; hidden < 2; hidden++)

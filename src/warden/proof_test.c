@@ -11,18 +11,6 @@ enum { BASE_SHIFT = 40 };
 
 /* ---- a tenant's part ---- */
 
-static int uvm_open(void)
-{
-    struct {
-        uint64_t flags;
-        uint32_t status, pad;
-    } init = {0};
-    int fd = bh_sim_open("/dev/nvidia-uvm");
-    HOLDS(fd >= 0);
-    HOLDS(bh_sim_ioctl(fd, UVM_INITIALIZE, &init) == 0 && init.status == RM_OK);
-    return fd;
-}
-
 struct range {
     uint64_t base, bytes;
     uint32_t status, pad;

@@ -79,7 +79,7 @@ struct bh_remote {
     struct bh_remote_hear hear;
     void *arg;
     pid_t self;
-    uint64_t filters; /* system call filters on the warden itself; those of a lease carry more */
+    uint64_t filters;             /* system call filters on the warden itself; those of a lease carry more */
     struct bh_watchdog *watchdog; /* told where a tenant's file could make this wait; NULL: nobody */
     bool ending;
     bool ordered; /* `order` can be relied on */

@@ -94,7 +94,7 @@ static bool is_memory(const struct bh_maps_file *f)
     return is;
 }
 
-/* `36 35 98:0 /root /where options optional-fields - TYPE source options`; false: it is none of that device. */
+/* `36 35 98:0 /from /where options optional-fields - TYPE source options`; false: it is none of that device. */
 static bool type_in(char *line, const struct bh_maps_file *f, const char **ret)
 {
     uint64_t on_major, on_minor;

@@ -134,7 +134,8 @@ static void *page_on(const char *type, const char *options, bool hidden)
 TEST(only_file_systems_that_a_process_serves_count_as_such)
 {
     char upper[] = "/tmp/bulkhead-upper-XXXXXX", work[] = "/tmp/bulkhead-work-XXXXXX", layers[128], made[64];
-    CHECK((strcpy(folder, "/tmp/bulkhead-waits-XXXXXX"), mkdtemp(folder)) && mkdtemp(upper) && mkdtemp(work));
+    CHECK(snprintf(folder, sizeof(folder), "/tmp/bulkhead-waits-XXXXXX") > 0 && mkdtemp(folder) &&
+          mkdtemp(upper) && mkdtemp(work));
     (void)snprintf(layers, sizeof(layers), "lowerdir=/usr/lib,upperdir=%s,workdir=%s", upper, work);
     const struct {
         const char *type, *options;
