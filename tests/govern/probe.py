@@ -81,17 +81,16 @@ def test_what_a_command_says_is_shown_as_its_own_word():
     with shared() as env:
         pace(10)
         p = python(env, WRITER, 'a')
-        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
-        until(lambda: own(env, 'a')['rateMilliPerSecond'] > 40000)
+        # what waited for a warden without a processor comes at once, and looks like more for a moment
+        until(lambda: 40000 < (own(env, 'a').get('rateMilliPerSecond') or 0) <= 220000)
         o = own(env, 'a')
-        assert o['rateMilliPerSecond'] <= 220000 and 400 <= o['p50Micros'] <= o['p99Micros'] <= 424, o
+        assert 400 <= o['p50Micros'] <= o['p99Micros'] <= 424, o
         same(o['linesIgnored'], 0, o)
         text = bulkhead('shares', **env).out
         for words in ('By their own word, which nothing checks and no share follows:', '(a): own rate ', 'own p50 4', 'own p99 4'):
             has(text, words)
         pace('')  # it falls silent
-        until(lambda: own(env, 'a')['rateMilliPerSecond'] is None)
-        same(own(env, 'a')['p50Micros'], None)
+        until(lambda: [own(env, 'a')[key] for key in ('rateMilliPerSecond', 'p50Micros', 'p99Micros')] == [None, None, None])
         assert 'By their own word' not in bulkhead('shares', **env).out
         pace(5)
         until(lambda: own(env, 'a')['rateMilliPerSecond'])
@@ -156,24 +155,36 @@ def said(env, name):
     return None
 
 
+def work(env, permille):
+    """That part of what a second of the card's time is good for, of the time that it has: how much that is is not the same on every machine."""
+    had = row(env, 'victim').get('deliveredPermille', 0)
+    pace(had * permille // 10000)
+    return had
+
+
+BY_WHOM = re.compile(r'\(hog\) slowed lease \d+ \(victim\): memory bandwidth \d+ % while it held the card; a turn of victim does \d+ % of the work '
+                     r'that it does alone, by its own word')
+
+
+def slowed(env):
+    return [line['text'] for line in noise(env) if 'slowed lease' in line['text'] or 'slowed beyond its turns' in line['text']]
+
+
 def test_a_turn_that_does_less_work_is_said_and_one_that_has_less_time_is_not():
     with shared() as env:
         pace(100)
         a = python(env, WRITER, 'victim', f'ASAN_OPTIONS=detect_leaks=0 {TENANT} spin 600 {WORK_US} >spin.out 2>&1 </dev/null')
         until(lambda: row(env, 'victim').get('deliveredPermille', 0) > 700)
-        time.sleep(8)  # alone: a look each second
+        for _ in range(16):  # alone: a look each second
+            work(env, 1000)
+            time.sleep(0.5)
         b = spin(env, 600, '--share', '100', '--name', 'hog')
-        pace(50)  # half of the time, and as much in it as ever
-        until(lambda: said(env, 'victim'), seconds=120)
-        time.sleep(6)  # what was said of the moment of coming fades
-        assert 75 <= said(env, 'victim') <= 130, noise(env)
-        assert not any('slowed lease' in line['text'] or 'slowed beyond its turns' in line['text'] for line in noise(env)), noise(env)
-        pace(20)  # and now less in it: 40 %
-        until(lambda: said(env, 'victim') <= 55, seconds=120)
+        # half of the time, and as much in it as ever
+        until(lambda: work(env, 1000) and 85 < (said(env, 'victim') or 0) <= 130 and not slowed(env), seconds=120)
+        assert row(env, 'victim')['deliveredPermille'] < 700, rows(env)
+        # and now less in it; by whom is told by the counters: everything there uses half of the simulated card's bandwidth
+        until(lambda: work(env, 400) and (said(env, 'victim') or 100) <= 55 and any(BY_WHOM.search(text) for text in slowed(env)), seconds=120)
         text = '\n'.join(line['text'] for line in noise(env))
-        # by whom is told by the counters: everything there uses half of the simulated card's bandwidth
-        assert re.search(r'\(hog\) slowed lease \d+ \(victim\): memory bandwidth \d+ % while it held the card; a turn of victim does \d+ % of the work '
-                         r'that it does alone, by its own word', text), text
         assert '(victim): whether a turn of it' not in text, text
         # and nobody's share followed it
         assert 400 < row(env, 'victim')['targetPermille'] < 600, rows(env)
