@@ -74,6 +74,8 @@ int bh_cgroup_kill(const struct bh_cgroups *c, const char *name, unsigned patien
                    struct bh_err *err) BH_MUST_USE;
 /* With those below it. BH_OK where there is none; BH_BUSY: somebody is inside. */
 int bh_cgroup_remove(const struct bh_cgroups *c, const char *name, struct bh_err *err) BH_MUST_USE;
+/* Known to be in no hierarchy. */
+bool bh_cgroup_is_gone(const struct bh_cgroups *c, const char *name);
 
 /* What the kernel counted. false: it does not say. */
 bool bh_cgroup_memory_peak(const struct bh_cgroups *c, const char *name, uint64_t *ret_bytes);

@@ -243,6 +243,14 @@ int bh_cgroup_remove(const struct bh_cgroups *c, const char *name, struct bh_err
     return r.error ? bh_cgroup_fail(err, r.error, name, "removing it") : BH_OK;
 }
 
+bool bh_cgroup_is_gone(const struct bh_cgroups *c, const char *name)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (faccessat(c->at[i].fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+            return false;
+    return bh_cgroup_check_name(name, NULL) == BH_OK;
+}
+
 /* ---- what the kernel counted ---- */
 
 bool bh_cgroup_memory_peak(const struct bh_cgroups *c, const char *name, uint64_t *ret_bytes)

@@ -163,6 +163,7 @@ TEST(made_joined_listed_killed_removed)
     const pid_t a = inside(&c, sleeps), b = inside(&c, sleeps);
     CHECK(lists(&c, 2));
     CHECK_EQ(bh_cgroup_remove(&c, name, &err), BH_BUSY);
+    CHECK(!bh_cgroup_is_gone(&c, name));
     char above[64];
     memcpy(above, name, sizeof(above));
     *strchr(above, '/') = '\0';
@@ -175,6 +176,7 @@ TEST(made_joined_listed_killed_removed)
     CHECK(lists(&c, 0));
     CHECK(clean(&c));
     CHECK_EQ(bh_cgroups_open("", &c, &err), BH_OK);
+    CHECK(bh_cgroup_is_gone(&c, name));
     CHECK_EQ(bh_cgroup_kill(&c, name, 0, &err), BH_OK); /* nothing is there */
     CHECK_EQ(bh_cgroup_remove(&c, name, &err), BH_OK);
     bh_cgroups_close(&c);

@@ -70,8 +70,10 @@ int bh_keeper_begin(struct bh_keeper *k, struct bh_err *err)
     char text[32];
     const uint64_t now = now_ms();
     const int n = snprintf(text, sizeof(text), "%llu\n", (unsigned long long)now);
+    int rc = bh_keeper_settle(&k->at, k->folder, err);
     /* Whoever gave the lease away meanwhile has put a file of that name there, lock or no lock (bh_keeper_fence). */
-    const int rc = bh_durable_create(k->folder, BH_KEEPER_BEGUN_NAME, text, (size_t)n, err);
+    if (rc == BH_OK)
+        rc = bh_durable_create(k->folder, BH_KEEPER_BEGUN_NAME, text, (size_t)n, err);
     if (rc == BH_OK)
         k->end.started_ms = now;
     return rc == BH_CONFLICT ? bh_fail(err, rc, "lease L%llu was given up before its work began",

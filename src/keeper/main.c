@@ -64,6 +64,15 @@ static void be_deaf(void)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
 }
 
+/* Whoever started us has other children to wait for. */
+static void leave_parent(void)
+{
+    const pid_t pid = fork();
+    if (pid > 0)
+        _exit(0);
+    /* else, where there can be no other process, as its child */
+}
+
 static int read_spec(struct bh_keeper *k, const char *path, struct bh_err *err)
 {
     BH_AUTOFREE char *text = NULL;
@@ -281,6 +290,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: bulkhead-keeper [--report] SPECFILE\n");
         return bh_code_exit(BH_USAGE);
     }
+    if (reports)
+        leave_parent();
     be_deaf();
     if (reports)
         (void)fcntl(BH_KEEPER_REPORT, F_SETFD, FD_CLOEXEC);

@@ -45,7 +45,9 @@ static bool put(int folder, const char *beside, const char *name, bool is_new)
     return linkat(folder, beside, folder, name, 0) == 0 && unlinkat(folder, beside, 0) == 0;
 }
 
-static int write_file(int folder, const char *name, const char *text, size_t n, bool is_new,
+enum how { PLACE, WRITE, CREATE };
+
+static int write_file(int folder, const char *name, const char *text, size_t n, enum how how,
                       struct bh_err *err)
 {
     char beside[NAME_MAX + 1];
@@ -53,24 +55,29 @@ static int write_file(int folder, const char *name, const char *text, size_t n, 
     const int fd = openat(folder, beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, FILE_MODE);
     if (fd < 0)
         return fail_errno(err, errno, name);
-    const bool written = write_all(fd, text, n) && fsync(fd) == 0;
+    const bool written = write_all(fd, text, n) && (how == PLACE || fsync(fd) == 0);
     int error = written ? 0 : errno;
     close(fd);
-    if (!error && (!put(folder, beside, name, is_new) || fsync(folder) < 0))
+    if (!error && (!put(folder, beside, name, how == CREATE) || (how != PLACE && fsync(folder) < 0)))
         error = errno;
     if (error)
         (void)unlinkat(folder, beside, 0);
     return error ? fail_errno(err, error, name) : BH_OK;
 }
 
+int bh_durable_place(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
+{
+    return write_file(folder, name, text, n, PLACE, err);
+}
+
 int bh_durable_write(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
 {
-    return write_file(folder, name, text, n, false, err);
+    return write_file(folder, name, text, n, WRITE, err);
 }
 
 int bh_durable_create(int folder, const char *name, const char *text, size_t n, struct bh_err *err)
 {
-    return write_file(folder, name, text, n, true, err);
+    return write_file(folder, name, text, n, CREATE, err);
 }
 
 static int read_all(int fd, const char *name, size_t max, char **ret, size_t *ret_n, struct bh_err *err)

@@ -20,7 +20,11 @@ TEST(there_and_back)
     CHECK(bh_scratch_make(path, sizeof(path), "durable"));
     const int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     CHECK_EQ(bh_durable_read(dir, "f", 10, &text, &n, &err), BH_NOT_FOUND);
-    CHECK_EQ(bh_durable_write(dir, "f", "one", 3, &err), BH_OK);
+    CHECK_EQ(bh_durable_place(dir, "f", "one", 3, &err), BH_OK);
+    CHECK_EQ(faccessat(dir, "f.new", F_OK, 0), -1);
+    CHECK_EQ(bh_durable_read(dir, "f", 3, &text, &n, &err), BH_OK);
+    CHECK_STR(text, "one");
+    free(text);
     CHECK_EQ(bh_durable_write(dir, "f", "three", 5, &err), BH_OK);
     CHECK_EQ(bh_durable_read(dir, "f", 5, &text, &n, &err), BH_OK);
     CHECK_EQ(n, 5);

@@ -53,26 +53,19 @@ static int path_of(const struct bh_keeper_place *at, const char *kind, char *ret
 
 /* ---- starting ---- */
 
+/* One that nobody can read is what the end of a machine left: no keeper has begun with it. */
 static bool has_spec(int folder, const struct bh_buf *want, bool *ret_same)
 {
     BH_AUTOFREE char *text = NULL;
+    struct bh_arena arena = {0};
+    struct bh_keeper_spec spec;
     size_t n = 0;
     if (bh_durable_read(folder, BH_KEEPER_SPEC_NAME, BH_KEEPER_SPEC_MAX, &text, &n, NULL) < 0)
         return false;
     *ret_same = n == want->n && memcmp(text, want->at, n) == 0;
-    return true;
-}
-
-static int sync_above(const char *path, struct bh_err *err)
-{
-    char above[PATH_MAX];
-    (void)snprintf(above, sizeof(above), "%s/..", path);
-    const int fd = open_folder(above, err);
-    if (fd < 0)
-        return fd;
-    const int rc = fsync(fd) == 0 ? BH_OK : fail_errno(err, "syncing", above);
-    close(fd);
-    return rc;
+    const bool whole = *ret_same || bh_keeper_spec_read(text, n, &arena, &spec, NULL) == BH_OK;
+    bh_arena_fini(&arena);
+    return whole;
 }
 
 int bh_keeper_prepare(const struct bh_keeper_place *at, const struct bh_keeper_spec *spec, struct bh_err *err)
@@ -89,12 +82,29 @@ int bh_keeper_prepare(const struct bh_keeper_place *at, const struct bh_keeper_s
         rc = same ? BH_OK
                   : bh_fail(err, BH_CONFLICT, "'%.200s' has another keeper's spec already", at->folder);
     else if (rc >= 0)
-        rc = bh_durable_write(folder, BH_KEEPER_SPEC_NAME, text.at, text.n, err);
-    if (rc == BH_OK)
-        rc = sync_above(at->folder, err);
+        rc = bh_durable_place(folder, BH_KEEPER_SPEC_NAME, text.at, text.n, err);
     if (folder >= 0)
         close(folder);
     bh_buf_fini(&text);
+    return rc;
+}
+
+static int sync_at(int folder, const char *name, const char *path, struct bh_err *err)
+{
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_errno(err, name, path);
+    const int rc = fsync(fd) == 0 ? BH_OK : fail_errno(err, "syncing", path);
+    close(fd);
+    return rc;
+}
+
+int bh_keeper_settle(const struct bh_keeper_place *at, int folder, struct bh_err *err)
+{
+    static const char *const names[] = {BH_KEEPER_SPEC_NAME, ".."};
+    int rc = BH_OK;
+    for (size_t i = 0; rc == BH_OK && i < BH_COUNT_OF(names); i++)
+        rc = sync_at(folder, names[i], at->folder, err);
     return rc;
 }
 
@@ -105,21 +115,22 @@ static void tell_failure(int to, const char *program)
     (void)!bh_fds_send(to, &status, sizeof(status), NULL, 0, NULL);
 }
 
-/* Nothing of the starter's: no session, no folder, no files, no signals, no parent. */
+/*
+ * Nothing of the starter's: no session, no folder, no files, no signals; and no parent, to which the keeper sees itself. But its memory,
+ * until there is another program: to copy the tables of a daemon with a thousand leases takes longer than everything else, and
+ * everybody who asks it something waits for it.
+ */
 static _Noreturn void be_keeper(const char *program, const char *spec, int report)
 {
     char name[] = "bulkhead-keeper", option[] = "--report", path[PATH_MAX];
     char *argv[] = {name, option, path, NULL};
     sigset_t none;
-    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)snprintf(path, sizeof(path), "%s", spec);
-    bh_limits_lower_files();
     sigemptyset(&none);
-    (void)setsid();
-    const pid_t pid = fork();
-    if (pid != 0)
-        _exit(pid < 0);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)setsid();
+    bh_limits_lower_files();
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* Out of the way first: dup2 of a descriptor to itself would leave it to be closed. */
     const int said = fcntl(report, F_DUPFD_CLOEXEC, BH_KEEPER_REPORT + 1);
     bool ok = said >= 0 && null >= 0 && chdir("/") == 0;
@@ -155,7 +166,7 @@ int bh_keeper_start(const char *program, const struct bh_keeper_place *at, int *
     (void)snprintf(spec, sizeof(spec), "%s/" BH_KEEPER_SPEC_NAME, at->folder);
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return bh_fail(err, BH_SYSTEM, "socketpair: %s", strerrordesc_np(errno));
-    const pid_t pid = fork();
+    const pid_t pid = vfork();
     if (pid == 0)
         be_keeper(program, spec, pair[1]);
     const int error = errno;

@@ -26,10 +26,12 @@ struct bh_keeper_place {
 
 /* Its program is found by bh_keeper_program (launch/warden.h). */
 
-/* Writes the spec into the folder, which is made if need be, and syncs both. The same spec again: BH_OK. BH_CONFLICT: another
- * one is there. */
+/* Writes the spec into the folder, which is made if need be. The same spec again: BH_OK. BH_CONFLICT: another one is there. It is not
+ * on the disk yet: whoever serves others does not wait for that. */
 int bh_keeper_prepare(const struct bh_keeper_place *at, const struct bh_keeper_spec *spec,
                       struct bh_err *err) BH_MUST_USE;
+/* For the keeper itself, before it syncs the folder with the first file of its own: what it was told, and that there is such a folder. */
+int bh_keeper_settle(const struct bh_keeper_place *at, int folder, struct bh_err *err) BH_MUST_USE;
 /*
  * Starts a keeper for the spec in the folder. *ret_fd is readable when it keeps or has given up; then bh_keeper_started says
  * which and closes it. BH_CONFLICT there: another one keeps this lease, or it has been begun before; bh_keeper_look tells

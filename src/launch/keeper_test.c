@@ -47,14 +47,14 @@ static _Noreturn void be_keeper(const char *spec)
     (void)snprintf(at_folder, sizeof(at_folder), "%.*s", (int)(strrchr(spec, '/') - spec), spec);
     (void)snprintf(at_run, sizeof(at_run), "%s", getenv("BH_TEST_RUN"));
     const struct bh_keeper_place at = {at_folder, at_run, 7};
-    /* Before the lock: 0, 1, 2 and the report; a session of its own, but not its leader; no parent that knows it. */
+    /* Before the lock: 0, 1, 2 and the report; a session of its own. */
     const int fds = open_fds();
     status.code = bh_keeper_lock(&at, &lock, &err);
     if (status.code == 0)
         status.code = bh_keeper_listen(&at, false, &listener, &err);
     memcpy(status.text, err.msg, sizeof(status.text));
     if (status.code == 0)
-        (void)snprintf(status.text, sizeof(status.text), "%d %d", fds, getsid(0) != getpid());
+        (void)snprintf(status.text, sizeof(status.text), "%d %d", fds, getsid(0) == getpid());
     (void)!bh_fds_send(BH_KEEPER_REPORT, &status, sizeof(status), NULL, 0, NULL);
     struct pollfd come = {.fd = listener, .events = POLLIN};
     if (status.code < 0 || poll(&come, 1, 60000) != 1)
@@ -121,6 +121,18 @@ TEST(a_spec_is_written_once)
     CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_OK);
     s.grace_ms = 1;
     CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_CONFLICT);
+    /* the machine ended before it was on the disk: as if there were none */
+    static const char *const torn[] = {"", "{\"version\": 1, \"lease\": 7, \"ru"};
+    for (size_t i = 0; i < BH_COUNT_OF(torn); i++) {
+        file(BH_KEEPER_SPEC_NAME, torn[i]);
+        CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_OK);
+        CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_OK);
+    }
+    const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    CHECK_EQ(bh_keeper_settle(&at, dir, &err), BH_OK);
+    CHECK_EQ(unlinkat(dir, BH_KEEPER_SPEC_NAME, 0), 0);
+    CHECK_EQ(bh_keeper_settle(&at, dir, &err), BH_NOT_FOUND);
+    close(dir);
     s.lease = 0;
     CHECK_EQ(bh_keeper_prepare(&at, &s, &err), BH_INVALID);
     CHECK(bh_scratch_remove(base));

@@ -93,7 +93,7 @@ TEST(what_waits_is_thrown_away_at_the_end)
 
 TEST(senders_are_told_where_the_kernel_can)
 {
-    int pipe;
+    int pipe = -1;
     socklen_t n = sizeof(int);
     int on = -1;
     enum { PASSRIGHTS = 83 };

@@ -44,6 +44,17 @@ def test_output_environment_folder_and_user():
         same(oct(os.stat(f'{lease.folder}/out').st_mode & 0o777), '0o600')
 
 
+def test_it_is_nobodys_child():
+    with place() as p:
+        lease = p.lease('sleep', '60').start().runs()
+        pid = int(lease.look()['pid'])
+        session = os.getsid(pid)
+        assert session not in (pid, os.getsid(0)) and not alive(session), (session, pid)
+        same(os.readlink(f'/proc/{pid}/cwd'), '/')
+        lease.ask('stop', 0)
+        lease.end()
+
+
 def test_groups_of_the_user():
     with place() as p:
         lease = p.lease('id', '-G', user='root', uid=NOBODY, gid=0)

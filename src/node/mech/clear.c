@@ -197,6 +197,15 @@ static int write_shares(struct bh_daemon *d, struct bh_life *run, const struct b
     return write_over(d, run, BH_LEASE_BY_CLEAN, "", end, ret_next, err);
 }
 
+/* A keeper that was killed left its socket. */
+static void vanish(const struct bh_daemon *d, const struct bh_life *run)
+{
+    struct bh_arena arena = {0};
+    const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
+    bh_keeper_vanish(&at);
+    bh_arena_fini(&arena);
+}
+
 static void emptied(struct bh_daemon *d, struct bh_life *run)
 {
     struct bh_err err;
@@ -204,6 +213,7 @@ static void emptied(struct bh_daemon *d, struct bh_life *run)
     struct bh_keeper_look end;
     bool is_over = false;
     uint64_t next = 0;
+    vanish(d, run);
     if (!read_end(d, run, &end))
         return;
     int rc = bh_life_begin(d, &err);
@@ -237,16 +247,30 @@ static int on_empty(sd_event_source *source, int fd, uint32_t events, void *arg)
     (void)events;
     bh_life_take_result(run, &result);
     if (result.code == BH_OK) {
-        struct bh_arena arena = {0};
-        const struct bh_keeper_place at = bh_spec_place(d, &arena, run->lease);
-        bh_keeper_vanish(&at); /* a keeper that was killed left its socket */
-        bh_arena_fini(&arena);
         emptied(d, run);
     } else if (++run->tries >= TRIES) {
         bh_daemon_say(d, "L%llu cannot be emptied: %s", (unsigned long long)run->lease, result.text);
         over(d, run, BH_LEASE_BY_STUCK, result.text);
     }
     return 0; /* else the next tick tries again */
+}
+
+/* A keeper that came to its end has emptied it all itself. */
+static bool nothing_left(const struct bh_daemon *d, const struct emptying *e)
+{
+    struct bh_err err;
+    return e->has_cgroups && !bh_tier_left_container(&e->container) &&
+           bh_cgroup_is_gone(&d->cgroups, e->cgroup) && bh_tier_clean(&e->container, &err) == BH_OK;
+}
+
+static int on_nothing_left(sd_event_source *source, void *arg)
+{
+    struct bh_life *run = arg;
+    (void)source;
+    bh_daemon_had_turn(run->of);
+    run->source = sd_event_source_disable_unref(run->source);
+    emptied(run->of, run);
+    return 0;
 }
 
 static void empty(struct bh_daemon *d, struct bh_life *run)
@@ -256,7 +280,11 @@ static void empty(struct bh_daemon *d, struct bh_life *run)
     (void)snprintf(e.cgroup, sizeof(e.cgroup), "%s", bh_spec_cgroup(d, &arena, run->lease));
     bh_arena_fini(&arena);
     bh_tier_rest(d, run, &e.container);
-    (void)work(d, run, empty_work, &e, on_empty);
+    /* No process for that: to start one takes longer than all the rest. But after whoever called, which may go on with this lease. */
+    if (!nothing_left(d, &e) || sd_event_add_defer(d->loop, &run->source, on_nothing_left, run) < 0)
+        (void)work(d, run, empty_work, &e, on_empty);
+    else
+        (void)sd_event_source_set_priority(run->source, SD_EVENT_PRIORITY_IDLE);
 }
 
 /* ---- the end ---- */

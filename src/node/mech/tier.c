@@ -458,6 +458,12 @@ void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct b
     (void)snprintf(ret->cdi, sizeof(ret->cdi), "%s", d->tier.cdi);
 }
 
+bool bh_tier_left_container(const struct bh_tier_rest *r)
+{
+    return access(r->bundle, F_OK) == 0 || errno != ENOENT || access(r->container, F_OK) == 0 ||
+           errno != ENOENT;
+}
+
 /* The runtime's notes of a container whose keeper did not live to see its end. */
 static int forget_container(const struct bh_tier_rest *r, struct bh_err *err)
 {

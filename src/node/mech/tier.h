@@ -67,7 +67,10 @@ struct bh_tier_rest {
     char bundle[4096], container[4096], listener[4096], cdi[4096];
 };
 void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct bh_tier_rest *ret);
-/* In a worker, when nobody is in the lease's cgroup any more: the runtime's own notes, the network's port, the bundle. Again: nothing. */
+/* A container may have left something, which takes a while to clean up. */
+bool bh_tier_left_container(const struct bh_tier_rest *r);
+/* When nobody is in the lease's cgroup any more: the runtime's own notes, the network's port, the bundle; in a worker, where a container
+ * left something. Again: nothing. */
 int bh_tier_clean(const struct bh_tier_rest *r, struct bh_err *err) BH_MUST_USE;
 
 /* At the start, when the leases are loaded: ports, rules and CDI files of those that live, and of nobody else. */
