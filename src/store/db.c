@@ -298,6 +298,16 @@ uint64_t bh_store_changes(const struct bh_store *s)
     return (uint64_t)sqlite3_total_changes64(s->db);
 }
 
+uint64_t bh_store_drops(const struct bh_store *s)
+{
+    return s->drops;
+}
+
+void bh_store_drops_add(struct bh_store *s)
+{
+    s->drops++;
+}
+
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err)
 {
     return bh_sqlite_sound(s->db, s->path, full, err);

@@ -66,6 +66,9 @@ bool bh_store_in_transaction(const struct bh_store *s);
 bool bh_store_unsure(const struct bh_store *s);
 /* Grows with every row that is written here, whatever becomes of it: what was read at the same number still holds. */
 uint64_t bh_store_changes(const struct bh_store *s);
+/* Grows with every time that something is taken out of the books here, whatever becomes of it; for state_history.c to say so. */
+uint64_t bh_store_drops(const struct bh_store *s);
+void bh_store_drops_add(struct bh_store *s);
 
 /* The file itself: pages, indexes, references. BH_REFUSED with the first findings. */
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err) BH_MUST_USE;
