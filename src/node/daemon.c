@@ -21,6 +21,7 @@
 #include "node/upkeep.h"
 #include "node/watch/canary.h"
 #include "node/watch/drift.h"
+#include "store/db_cache.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -502,6 +503,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
 {
     bool shares;
     bh_limits_raise_files(); /* one for each lease and each caller */
+    bh_store_cache_apart();  /* a process is begun for each lease, and more */
     int rc = make_folders(d, err);
     if (rc == BH_OK)
         rc = find_programs(d, err);
