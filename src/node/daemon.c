@@ -289,6 +289,7 @@ static void (*const chores[])(struct bh_daemon *) = {
 static int on_chore(sd_event_source *source, void *arg)
 {
     struct bh_daemon *d = arg;
+    bh_daemon_had_turn(d); /* else all of them come before whoever asked more than a few times */
     if (d->chore < BH_COUNT_OF(chores))
         chores[d->chore++](d);
     return d->chore < BH_COUNT_OF(chores) ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
