@@ -61,43 +61,103 @@ TEST(who_keeps_the_warden_is_ended)
     CHECK(kill(gone.pid, SIGKILL) == 0 && ends(&gone));
 }
 
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static uint32_t patience(uint64_t own_bytes, uint64_t mapped_bytes)
+{
+    return bh_watchdog_patience(200, &(struct bh_watchdog_memory){own_bytes, mapped_bytes});
+}
+
 TEST(who_has_much_memory_may_take_longer)
 {
     const uint64_t gib = UINT64_C(1) << 30;
-    CHECK_EQ(bh_watchdog_patience(200, 0), 200);
-    CHECK_EQ(bh_watchdog_patience(200, gib), 320);
-    CHECK_EQ(bh_watchdog_patience(200, 10 * gib), 1400); /* a fork was seen to take 582 ms */
-    CHECK_EQ(bh_watchdog_patience(200, 64 * gib), bh_watchdog_patience(200, UINT64_MAX));
+    CHECK_EQ(patience(0, 0), 200);
+    CHECK_EQ(patience(gib, 0), 320);
+    CHECK_EQ(patience(10 * gib, 0), 1400); /* a fork was seen to take 582 ms */
+    CHECK_EQ(patience(64 * gib, 0), patience(UINT64_MAX, 0));
+    /* what can be mapped many times over buys a fifth of that, and not for long */
+    CHECK_EQ(patience(0, 10 * gib), 440);
+    CHECK_EQ(patience(gib, 10 * gib), 560);
+    CHECK_EQ(patience(0, 16 * gib), patience(0, UINT64_MAX));
+    CHECK_EQ(patience(UINT64_MAX, UINT64_MAX), 200 + 7680 + 384);
 }
 
-/* Four gigabytes that cost little: the same pages, mapped as often as it takes. */
-TEST(one_with_gigabytes_is_not_ended_at_once)
+/* So much memory, of its own or that many times a file of the kernel's; false: there is none. */
+static bool has_memory(uint64_t own_bytes, uint64_t pieces)
 {
-    enum { TIMES = 64, PIECE = 64 << 20 };
+    enum { PIECE = 64 << 20 };
+    const int fd = memfd_create("gigabytes", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, PIECE) < 0)
+        return false;
+    if (own_bytes && mmap(NULL, own_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+                          -1, 0) == MAP_FAILED)
+        return false;
+    for (uint64_t i = 0; i < pieces; i++)
+        if (mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
+            return false;
+    return true;
+}
+
+/* After how long one with such memory is ended, by a watchdog of 200 ms; 0: it could not be tried. */
+static uint64_t ended_after_ms(uint64_t own_bytes, uint64_t pieces, struct bh_watchdog_memory *ret)
+{
     struct bh_watchdog *w;
     int told[2];
-    const int fd = (int)syscall(SYS_memfd_create, "gigabytes", 0);
-    CHECK(pipe(told) == 0 && fd >= 0 && ftruncate(fd, PIECE) == 0);
+    char good = 0;
+    if (pipe(told) < 0)
+        return 0;
     struct child who = {.pid = fork()};
     if (who.pid == 0) {
-        for (int i = 0; i < TIMES; i++)
-            if (mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
-                _exit(1);
-        (void)!write(told[1], "x", 1);
+        good = has_memory(own_bytes, pieces);
+        (void)!write(told[1], &good, 1);
         for (;;)
             (void)pause();
     }
-    char byte;
-    CHECK_EQ(read(told[0], &byte, 1), 1);
-    CHECK_EQ(bh_watchdog_start(1000, &w, NULL), BH_OK);
+    (void)!read(told[0], &good, 1);
+    close(told[0]);
+    close(told[1]);
+    *ret = bh_watchdog_memory_of((uint32_t)who.pid);
+    if (!good || bh_watchdog_start(200, &w, NULL) < 0) {
+        (void)!(kill(who.pid, SIGKILL) == 0 && ends(&who));
+        return 0;
+    }
+    const uint64_t from = now_ms();
     bh_watchdog_enter(w, (uint32_t)who.pid);
-    (void)usleep(1350 * 1000); /* one without memory is ended after 1.2 s, this one would be after 1.6 */
-    const bool bit = bh_watchdog_bit(w);
-    bh_watchdog_leave(w);
+    while (!bh_watchdog_bit(w) && now_ms() - from < 10000)
+        (void)usleep(1000);
+    bh_watchdog_leave(w); /* at once: how long the kernel takes to free all that is not the question */
+    const uint64_t took = now_ms() - from;
     bh_watchdog_stop(w);
-    CHECK(!bit);
-    CHECK(kill(who.pid, SIGKILL) == 0 && ends(&who));
-    (void)close(fd);
+    return ends(&who) ? took : 0;
+}
+
+/* No load makes it sooner, as the watchdog waits between its looks. */
+TEST(one_with_much_memory_is_not_ended_at_once)
+{
+    struct bh_watchdog_memory m;
+    const uint64_t own_bytes = UINT64_C(512) << 20, took = ended_after_ms(own_bytes, 0, &m);
+    printf("# %u ms\n", (unsigned)took);
+    CHECK(m.own_bytes >= own_bytes && m.mapped_bytes < own_bytes / 2);
+    CHECK(took >= 250); /* without it: 200 */
+}
+
+/* Eight gigabytes that cost next to nothing. A machine with much to do makes it later, so one of a few has to be in time. */
+TEST(what_is_mapped_many_times_over_buys_little)
+{
+    struct bh_watchdog_memory m;
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 5 && least >= 900; i++) {
+        const uint64_t took = ended_after_ms(0, 128, &m);
+        CHECK(took && m.mapped_bytes >= UINT64_C(8) << 30 && m.own_bytes < UINT64_C(1) << 30);
+        least = took < least ? took : least;
+    }
+    printf("# %u ms\n", (unsigned)least);
+    CHECK(least >= 390 && least < 900); /* as much of its own: 1160 */
 }
 
 /* A machine with too much to do lets the warden wait for a processor: that is no tenant's doing. */
@@ -117,13 +177,6 @@ TEST(a_warden_that_would_run_is_kept_by_nobody)
     CHECK(!bh_watchdog_bit(w) && !is_ended(&known));
     bh_watchdog_stop(w);
     CHECK(kill(known.pid, SIGKILL) == 0 && ends(&known));
-}
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 static void *no_page(int way, const char *folder)
