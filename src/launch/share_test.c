@@ -101,6 +101,13 @@ TEST(what_is_found_goes_to_the_warden)
     CHECK_EQ(bh_fds_recv(pair[1], &given, sizeof(given), NULL, 0, NULL), BH_OK);
     CHECK_EQ(given.code, BH_REFUSED);
     CHECK_STR(given.text, "no card");
+    /* One that did not say. (0 is for launchers that are older.) */
+    const struct bh_lease_given mute = {.version = 0};
+    CHECK_EQ(bh_child_start(finds, &mute, &l.seeker, NULL), BH_OK);
+    bh_share_hear(&l, &heard);
+    CHECK_EQ(bh_fds_recv(pair[1], &given, sizeof(given), &fd, 1, NULL), BH_OK);
+    CHECK(given.code == 0 && given.version == UINT32_MAX);
+    close(fd);
     /* Nobody is there to take it just then. */
     CHECK_EQ(bh_child_start(finds, &found, &l.seeker, NULL), BH_OK);
     bh_share_hear(&l, &warden);
