@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -42,6 +43,7 @@ static pid_t governor(plays *play)
     (void)fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int i = 0; i < connections; i++) {
             const int fd = accept(s, NULL, NULL);
             if (at_once && fork() > 0) {
@@ -62,6 +64,8 @@ static pid_t governor(plays *play)
 
 static void begin(void)
 {
+    connections = 1; /* whatever a test that failed has left */
+    at_once = false;
     if (!bh_scratch_make(folder, sizeof(folder), "gov"))
         abort();
     (void)snprintf(path, sizeof(path), "%s/%s", folder, BH_GOVERN_SOCKET_NAME);
