@@ -52,7 +52,8 @@ struct bh_remote_process {
     bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
     uint32_t let_map_tick;
     BH_VEC(struct bh_remote_mapping) mapping; /* of it: what threads may be about to map, one each */
-    size_t mapping_next;                      /* of these: the next to be looked at, whether it has ended */
+    size_t mapping_next; /* of these: the next to be looked at, whether it has ended, ... */
+    size_t mapping_look; /* ... and whether it has mapped */
 };
 
 struct bh_remote_file {
