@@ -3,50 +3,15 @@
 #include "governor/serve.h"
 
 #include "base/test.h"
-#include "governor/driver_fixture.h"
+#include "governor/serve_fixture.h"
 #include "governor/steer.h"
 
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
-
-#define MS UINT64_C(1000000)
-
-static struct fake fake;
-static struct bh_serve *s;
-static uint64_t now;
 
 static bool begin(bool slices_only)
 {
-    const struct bh_serve_config config = {
-        .listener = -1, .stop = -1, .driver = &fake_driver, .self = &fake, .slices_only = slices_only};
-    memset(&fake, 0, sizeof(fake));
-    now = fake.now_ns = 10000 * MS;
-    return bh_serve_new(&config, &s, NULL) == BH_OK;
-}
-
-static void work(uint64_t ns)
-{
-    for (const uint64_t until = now + ns; now < until; now += 5 * MS) {
-        fake_advance(&fake, 5 * MS);
-        bh_serve_round(s, now);
-    }
-}
-
-static bool say(int fd, const void *m, size_t n)
-{
-    const bool sent = send(fd, m, n, MSG_NOSIGNAL) == (ssize_t)n;
-    bh_serve_round(s, now);
-    return sent;
-}
-
-static int dial(void)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
-        return -1;
-    return bh_serve_connect(s, pair[1], NULL) == BH_OK ? pair[0] : -1;
+    return begin_with((struct bh_serve_config){.listener = -1, .stop = -1, .slices_only = slices_only});
 }
 
 /* A busy lease; number: the one it had before. What it was answered; *ret_fd: its connection. */

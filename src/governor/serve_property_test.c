@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A storm of comings and goings, orders, lies and failures: whatever is paused is known, and at the end nobody is. */
+#include "base/own_fds_fixture.h"
 #include "base/test.h"
 #include "governor/storm_fixture.h"
 
-#include <dirent.h>
-
 enum { BYTES = 20000, SEEDS = 40 };
-
-static size_t open_files(void)
-{
-    size_t n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        (void)closedir(d);
-    return n;
-}
 
 TEST(nobody_is_ever_left_paused)
 {
     static uint8_t bytes[BYTES];
     static struct storm s;
     uint64_t steps = 0, paused = 0, failures = 0, ends = 0, joins = 0, orders = 0;
-    const size_t files = open_files();
+    const size_t files = own_fds();
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         struct bh_choice c = {bytes, sizeof(bytes)};
         bh_choice_fill(bytes, sizeof(bytes), seed);
@@ -40,7 +28,7 @@ TEST(nobody_is_ever_left_paused)
         joins += s.joins;
         orders += s.orders;
     }
-    CHECK_EQ(open_files(), files);
+    CHECK_EQ(own_fds(), files);
     printf("# %" PRIu64 " steps, %" PRIu64 " joins, %" PRIu64 " orders, %" PRIu64 " failures, %" PRIu64
            " ends, %" PRIu64 " times somebody was seen paused\n",
            steps, joins, orders, failures, ends, paused);

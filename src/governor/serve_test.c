@@ -4,55 +4,16 @@
 #include "base/scratch.h"
 #include "base/test.h"
 #include "governor/counters_fixture.h"
-#include "governor/driver_fixture.h"
+#include "governor/serve_fixture.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MS UINT64_C(1000000)
-
-static struct fake fake;
-static struct bh_serve *s;
-static uint64_t now;
-
-static bool begin_with(struct bh_serve_config config)
-{
-    memset(&fake, 0, sizeof(fake));
-    config.driver = &fake_driver;
-    config.self = &fake;
-    now = fake.now_ns = 10000 * MS;
-    return bh_serve_new(&config, &s, NULL) == BH_OK;
-}
-
 static bool begin(void)
 {
     return begin_with((struct bh_serve_config){.listener = -1, .stop = -1});
-}
-
-/* Our end of a connection; the other is the governor's. */
-static int dial(void)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
-        return -1;
-    return bh_serve_connect(s, pair[1], NULL) == BH_OK ? pair[0] : -1;
-}
-
-static void work(uint64_t ns)
-{
-    for (const uint64_t until = now + ns; now < until; now += 5 * MS) {
-        fake_advance(&fake, 5 * MS);
-        bh_serve_round(s, now);
-    }
-}
-
-static bool say(int fd, const void *m, size_t n)
-{
-    const bool sent = send(fd, m, n, MSG_NOSIGNAL) == (ssize_t)n;
-    bh_serve_round(s, now);
-    return sent;
 }
 
 static bool is_closed(int fd)
@@ -285,6 +246,11 @@ TEST(a_version_or_a_promise_that_is_refused_is_told_why)
     CHECK(a.code == BH_CONFLICT && strstr(a.text, "version 5, not 7"));
     close(fd);
     fd = dial();
+    j.version = BH_GOVERN_WIRE_OLDEST - 1;
+    CHECK(say(fd, &j, sizeof(j)));
+    CHECK_EQ(answer(fd).code, BH_CONFLICT);
+    close(fd);
+    fd = dial();
     j.version = BH_GOVERN_WIRE_VERSION;
     j.weight = 0;
     CHECK(say(fd, &j, sizeof(j)));
@@ -297,9 +263,9 @@ TEST(a_version_or_a_promise_that_is_refused_is_told_why)
 /* As a warden and a command of version 3 sent them: joins as the lease that it was, names channels, lists, pauses. */
 TEST(one_from_before_an_upgrade_is_served)
 {
-    enum { ROW_3 = 232 };
+    enum { ROW_3 = 232, ROW_4 = 248 };
     static const uint32_t join_3[26] = {1, 3, 77, 30, 250, 0, 0, 0, 41, 0, 0x00646c6f}; /* lease 41, "old" */
-    static const uint32_t list_3[22] = {7, 3};
+    static const uint32_t list_3[22] = {7, 3}, list_4[22] = {7, 4};
     static const uint32_t pause_3[22] = {8, 3, 41, 0, 1};
     char row[2048];
     CHECK(begin());
@@ -319,6 +285,8 @@ TEST(one_from_before_an_upgrade_is_served)
         continue;
     CHECK(say(o, pause_3, sizeof(pause_3)));
     CHECK_EQ(answer(o).code, 0);
+    CHECK(say(o, list_4, sizeof(list_4)));
+    CHECK_EQ(recv(o, row, sizeof(row), MSG_DONTWAIT), ROW_4);
     CHECK_EQ(bh_state_find(bh_serve_state(s), 41)->hold, BH_HOLD_PAUSED);
     close(w);
     close(o);

@@ -7,8 +7,10 @@
 #include "wire/fds.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -41,6 +43,7 @@ static pid_t governor(plays *play)
     (void)fflush(stdout);
     const pid_t pid = fork();
     if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (int i = 0; i < connections; i++) {
             const int fd = accept(s, NULL, NULL);
             if (at_once && fork() > 0) {
@@ -61,15 +64,18 @@ static pid_t governor(plays *play)
 
 static void begin(void)
 {
+    connections = 1; /* whatever a test that failed has left */
+    at_once = false;
     if (!bh_scratch_make(folder, sizeof(folder), "gov"))
         abort();
     (void)snprintf(path, sizeof(path), "%s/%s", folder, BH_GOVERN_SOCKET_NAME);
     (void)setenv("BULKHEAD_RUN_DIR", folder, 1);
 }
 
+/* A test that failed may have left it waiting for connections that nobody makes. */
 static void over(pid_t pid)
 {
-    if (pid)
+    if (pid && kill(pid, SIGKILL) == 0)
         (void)waitpid(pid, NULL, 0);
     (void)unlink(path);
 }

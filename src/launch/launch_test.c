@@ -7,8 +7,11 @@
 #include "launch/launch.h"
 
 #include "base/mem.h"
+#include "base/scratch.h"
 #include "base/str.h"
 #include "base/test.h"
+#include "base/units.h"
+#include "launch/probe.h"
 #include "launch/warden.h"
 #include "wire/fds.h"
 
@@ -18,8 +21,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,8 +114,46 @@ static int signals_as_before(void)
            sigismember(&mask, SIGUSR2);
 }
 
+/* More than its socket has room for; each waits for room. */
+static bool says_much(void)
+{
+    const struct timeval patience = {.tv_sec = 10};
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    const char *path = getenv(BH_PROBE_VARIABLE);
+    const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    char text[16] = {0};
+    FILE *f = fopen("/proc/sys/net/unix/max_dgram_qlen", "re");
+    uint64_t room = 0;
+    bool good = path && strlen(path) < sizeof(to.sun_path) && fd >= 0 && f && fgets(text, sizeof(text), f);
+    text[strcspn(text, "\n")] = '\0';
+    good = good && bh_uint_parse(text, 1 << 20, &room, NULL) == BH_OK &&
+           setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0;
+    if (good)
+        memcpy(to.sun_path, path, strlen(path));
+    for (uint64_t i = 0; good && i < 3 * (room + 1); i++)
+        good = sendto(fd, "done 1", 6, 0, (const struct sockaddr *)&to, sizeof(to)) == 6;
+    return good;
+}
+
+/* Until the launcher has asked so often what became of its share. */
+static bool was_asked_for(const char *times)
+{
+    const char *folder = getenv("BULKHEAD_RUN_DIR");
+    char name[32], path[128];
+    (void)snprintf(name, sizeof(name), "%d", (int)getpid());
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, times);
+    bool good = bh_scratch_put(folder, "root", name);
+    for (int i = 0; good && i < 10000 && access(path, F_OK) < 0; i++)
+        (void)usleep(1000);
+    return good && access(path, F_OK) == 0;
+}
+
 static _Noreturn void be_command(const char *what)
 {
+    if (bh_str_eq(what, "noted"))
+        _exit(was_asked_for("4") ? 6 : 1);
+    if (bh_str_eq(what, "alone"))
+        _exit(ioctl(0, 0x462bUL, NULL) < 0 && says_much() && was_asked_for("2") ? 6 : 1);
     if (bh_str_eq(what, "gated"))
         _exit(ioctl(0, 0x462bUL, NULL) == 42 ? 6 : errno == ENOSYS ? 38 : 1);
     if (bh_str_eq(what, "fds"))
@@ -343,6 +388,116 @@ TEST(signals_go_through)
         CHECK_EQ(WTERMSIG(status), sent[i]);
         CHECK(close(p[0]) == 0);
     }
+}
+
+/* ---- a share ---- */
+
+/* A stand-in for the governor: who asks for a list hears of the command, and it is written down when that was. */
+static struct {
+    _Atomic uint32_t lists;
+    volatile int64_t at_ms[16];
+} *asked;
+static char run_dir[BH_SCRATCH_SOCKET_PATH];
+
+static void list(int fd)
+{
+    char name[16], *root = bh_scratch_get(run_dir, "root");
+    uint64_t pid = 0;
+    (void)!(root && bh_uint_parse(root, UINT32_MAX, &pid, NULL));
+    free(root);
+    const struct bh_govern_row rows[] = {
+        {.op = BH_GOVERN_ROW, .gpu = 0, .lease = 5, .root_pid = (uint32_t)pid + 1},
+        {.op = BH_GOVERN_ROW, .gpu = UINT32_MAX, .lease = 6, .root_pid = (uint32_t)pid}, /* on no card yet */
+        {.op = BH_GOVERN_ROW, .gpu = 3, .lease = 6, .root_pid = (uint32_t)pid}};
+    for (size_t i = 0; pid && i < BH_COUNT_OF(rows); i++)
+        (void)!bh_fds_send(fd, &rows[i], sizeof(rows[i]), NULL, 0, NULL);
+    const uint32_t n = pid ? asked->lists++ : 0;
+    if (!pid || n >= BH_COUNT_OF(asked->at_ms))
+        return;
+    asked->at_ms[n] = bh_warden_now_ms();
+    (void)snprintf(name, sizeof(name), "%u", n + 1);
+    (void)bh_scratch_put(run_dir, name, "");
+}
+
+static _Noreturn void be_governor(int listener)
+{
+    for (;;) {
+        struct bh_govern_order order;
+        const int fd = accept(listener, NULL, NULL);
+        if (fork() > 0) {
+            close(fd);
+            continue;
+        }
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (bh_fds_recv(fd, &order, sizeof(order), NULL, 0, NULL) == BH_OK) {
+            struct bh_govern_answer a = {.op = BH_GOVERN_ANSWER};
+            a.code = order.op == BH_GOVERN_LIST ? 0 : BH_NOT_FOUND;
+            if (order.op == BH_GOVERN_LIST)
+                list(fd);
+            (void)!bh_fds_send(fd, &a, sizeof(a), NULL, 0, NULL);
+        }
+        _exit(0);
+    }
+}
+
+/* Runs a command with a share; false: that could not be tried. */
+static bool launch_shared(const char *how, const char *command)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    char *argv[] = {exe, as_command, what, NULL};
+    const struct bh_launch l = {.warden = exe,
+                                .argv = argv,
+                                .cap_bytes = 12345,
+                                .tick_ms = 7,
+                                .share = {.weight = 1},
+                                .note_share = true,
+                                .tell = hear};
+    const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    asked = mmap(NULL, sizeof(*asked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (asked == MAP_FAILED || s < 0 || !bh_scratch_make(run_dir, sizeof(run_dir), "launch"))
+        return false;
+    (void)snprintf(at.sun_path, sizeof(at.sun_path), "%s/%s", run_dir, BH_GOVERN_SOCKET_NAME);
+    if (bind(s, (const struct sockaddr *)&at, sizeof(at)) < 0 || listen(s, 8) < 0)
+        return false;
+    (void)fflush(stdout);
+    const pid_t governor = fork();
+    if (governor == 0)
+        be_governor(s);
+    close(s);
+    (void)setenv("BULKHEAD_RUN_DIR", run_dir, 1);
+    (void)setenv("BH_TEST_WARDEN", how, 1);
+    (void)snprintf(what, sizeof(what), "%s", command);
+    const int rc = bh_launch(&l, &result, &code, &err);
+    (void)unsetenv("BULKHEAD_RUN_DIR");
+    (void)kill(governor, SIGKILL);
+    const bool over = waitpid(governor, NULL, 0) == governor && bh_scratch_remove(run_dir);
+    if (rc < 0)
+        printf("# %s\n", err.msg);
+    return rc == BH_OK && over;
+}
+
+TEST(what_the_governor_says_of_the_command_is_kept)
+{
+    CHECK(launch_shared("serves", "noted"));
+    CHECK_EQ(WEXITSTATUS(result.status), 6);
+    int64_t least_ms = INT64_MAX; /* of a few: a machine may have more to do */
+    for (int i = 1; i < 4; i++) {
+        const int64_t ms = asked->at_ms[i] - asked->at_ms[i - 1];
+        least_ms = ms < least_ms ? ms : least_ms;
+    }
+    CHECK(least_ms < 900);
+    CHECK_EQ(result.n_shares, 1);
+    CHECK(result.shares[0].lease == 6 && result.shares[0].gpu == 3);
+    CHECK_EQ(munmap(asked, sizeof(*asked)), 0);
+}
+
+/* Who speaks of its work does not wait for a warden that is gone; and the governor is asked no more often for that. */
+TEST(a_command_without_a_warden_may_go_on_speaking)
+{
+    CHECK(launch_shared("gives up", "alone"));
+    CHECK_EQ(WEXITSTATUS(result.status), 6);
+    CHECK(asked->lists >= 2 && asked->at_ms[1] - asked->at_ms[0] >= 700);
+    CHECK_EQ(munmap(asked, sizeof(*asked)), 0);
 }
 
 TEST(ending_as_the_command_did)

@@ -8,6 +8,7 @@
 #include "warden/gate_fixture.h"
 
 #include "base/choice.h"
+#include "warden/served_page_fixture.h"
 
 static const uint64_t cap = 64 * BH_MIB;
 enum { OWN = 0xaa000001 }; /* a tenant's client; not of those that the driver gives to a warden */
@@ -385,6 +386,55 @@ TEST(a_lost_file_is_not_charged_for_good)
     CHECK_EQ(wardens->stats.killed, 0);
     CHECK(holds_nothing_soon());
     CHECK(sim_end());
+}
+
+/* A process that is ending has its files until it has ended, which takes as long as the slowest of them to close. */
+static char folder[] = "/tmp/bulkhead-adopt-XXXXXX";
+
+static void ends_slowly(void)
+{
+    served_keeps_closing = true;
+    const int file = served_file(folder, false), own = tenant_open(OWN + 1);
+    if (file < 0)
+        fprintf(stderr, "# no such file here: %s\n", strerror(errno));
+    shared->number[0] = file < 0;
+    shared->number[1] = (uint64_t)served_by;
+    HOLDS(tenant_take(own, OWN + 1, T_MEM, 40 * BH_MIB) == RM_OK);
+    _exit(0);
+}
+
+static void loses_a_child(void)
+{
+    char path[64], to[8];
+    int fd = tenant_open(OWN), status;
+    pid_t child = fork();
+    if (child == 0)
+        ends_slowly();
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, STDERR_FILENO);
+    while (readlink(path, to, sizeof(to)) >= 0)
+        (void)usleep(1000);
+    /* The warden looks again at who has what, and is followed by another. */
+    if (!shared->number[0])
+        HOLDS(tenant_take(fd, OWN, T_MEM, 60 * BH_MIB) == RM_NO_MEMORY);
+    wardens->kill_at = wardens->calls + 1;
+    HOLDS(tenant_take(fd, OWN, T_MEM, 2 * BH_MIB) == RM_OK && wardens->killed == 1);
+    HOLDS(shared->number[0] || kill((pid_t)shared->number[1], SIGKILL) == 0);
+    HOLDS(waitpid(child, &status, 0) == child && status == 0);
+    HOLDS(tenant_take(fd, OWN, T_MEM + 1, cap - 2 * BH_MIB) == RM_OK);
+}
+
+TEST(one_that_was_ending_is_not_charged_for_good)
+{
+    const struct plan plan = {.tick_ms = 60000};
+    int killed = 0;
+    CHECK(mkdtemp(folder) != NULL);
+    wardens_begin();
+    CHECK_EQ(lease_in_turn(loses_a_child, &plan, &killed), 0);
+    CHECK_EQ(killed, 1);
+    CHECK_EQ(wardens->stats.killed, 0);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+    CHECK_EQ(rmdir(folder), 0);
 }
 
 TEST_MAIN

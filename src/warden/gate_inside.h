@@ -40,6 +40,7 @@ struct bh_gate {
     uint32_t idle, ticks;              /* ticks since the last call, and ever */
     uint32_t over;                     /* ticks in a row with more than may be */
     uint32_t count_failures;           /* in a row */
+    uint32_t map_looks;                /* at threads that may be about to map: so many more this time */
     uint64_t forgiven[BH_LEDGER_GPUS]; /* counted beyond what was granted when this warden took over */
     struct bh_proof proof;
     struct bh_rights_own rights;

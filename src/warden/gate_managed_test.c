@@ -314,6 +314,70 @@ TEST(mapping_takes_no_longer_beside_many_threads)
     CHECK(sim_end());
 }
 
+enum { RUNNING_MAPPERS = 300, LOOKS_A_TICK = 128 };
+static uint64_t times_mapped;
+
+static int64_t counts_mapped(uint32_t pid, const int *files, size_t n)
+{
+    times_mapped += shared->number[1] == 1;
+    return bh_driver_simulated.mapped(pid, files, n);
+}
+
+/* Of one that runs nobody can say whether it is about to map. It leaves the processors to whoever has something to do. */
+static void *asks_and_runs(void *arg)
+{
+    ask_to_map(*(int *)arg, 4096);
+    (void)__atomic_fetch_add(&shared->number[0], 1, __ATOMIC_SEQ_CST);
+    (void)sched_setscheduler(0, SCHED_IDLE,
+                             &(struct sched_param){0}); /* the last call: it must not hold a lock */
+    for (;;)
+        continue;
+    return NULL;
+}
+
+static void runs_many(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    int fd = tenant_open(T_CLIENT), status;
+    const pid_t child = fork();
+    if (child == 0) {
+        int uvm = uvm_open();
+        HOLDS(pthread_attr_init(&small) == 0 && pthread_attr_setstacksize(&small, 64 << 10) == 0);
+        for (int i = 0; i < RUNNING_MAPPERS; i++)
+            HOLDS(pthread_create(&thread, &small, asks_and_runs, &uvm) == 0);
+        until_killed();
+    }
+    while (number(0) < RUNNING_MAPPERS)
+        (void)usleep(1000);
+    shared->number[1] = 1;
+    (void)usleep(GIVEN_UP_US);
+    shared->number[1] = 2;
+    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+    HOLDS(tenant_take(fd, T_CLIENT, T_MEM, cap) == RM_OK);
+}
+
+TEST(a_tick_takes_no_longer_beside_many_threads_that_may_map)
+{
+    struct bh_gate_stats s;
+    struct bh_driver driver = bh_driver_simulated;
+    driver.maps_in_mmap = true;
+    driver.mapped = counts_mapped;
+    lease_driver = &driver;
+    looks_at_threads = times_mapped = 0;
+    sim_begin();
+    const int rc = lease(cap, runs_many, &s);
+    lease_driver = NULL;
+    printf("# %" PRIu64 " looks in %" PRIu64 " ticks beside %d threads\n", looks_at_threads, times_mapped,
+           RUNNING_MAPPERS);
+    CHECK_STR(s.why_killed, "");
+    CHECK_EQ(rc, 0);
+    CHECK(times_mapped > 2 && looks_at_threads > 0);
+    CHECK(looks_at_threads <= (times_mapped + 1) * LOOKS_A_TICK);
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
 /* As one whose mmap has gigabytes to unmap first: it runs, for longer than it would take to ask. */
 static void *asks_runs_and_maps(void *arg)
 {

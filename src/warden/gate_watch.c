@@ -36,6 +36,9 @@ enum {
         64, /* threads of a process that were granted a mapping: then those that ended are looked for, ... */
     MAPPING_LOOKS = 4,   /* ... among so many at each call, ... */
     MAPPING_MOST = 4096, /* ... and so many may there be */
+    /* At threads that may be about to map: in a tick (10 to 50 us each were seen), ... */
+    TICK_LOOKS = 128,
+    LAST_LOOKS = 1024,   /* ... and before a refusal */
     MAP_NS = 10000000,   /* of processor time: asking for a mapping does not take so long */
     AWAIT_NS = 25000000, /* before a refusal */
     COUNT_TRIES = 3,
@@ -163,21 +166,28 @@ static bool is_settled(const struct bh_gate *g, const struct bh_remote_process *
     return g->ticks - m->tick > MAPPING_TICKS && !strchr("RDTt?", seen->state);
 }
 
-/* What threads of it were granted and may not have mapped yet. */
-static uint64_t mapping(const struct bh_gate *g, struct bh_remote_process *p)
+/* What threads of it were granted and may not have mapped yet. How many there are is a tenant's choice, so a few are looked at each
+ * time, by turns: of the others it is not known, and they count. */
+static uint64_t mapping(struct bh_gate *g, struct bh_remote_process *p)
 {
     uint64_t bytes = 0;
-    for (size_t i = p->mapping.n; i-- > 0;) {
+    for (size_t left = p->mapping.n; left > 0 && g->map_looks; left--) {
+        const size_t i = p->mapping_look < p->mapping.n ? p->mapping_look : 0;
         struct bh_remote_mapping *m = &p->mapping.at[i];
         struct bh_thread_seen seen = {.state = '?'};
-        if (m->bytes && is_settled(g, p, m, &seen)) {
-            m->bytes = 0;
-            m->unsettled = true;
+        if (m->bytes) {
+            g->map_looks--;
+            if (is_settled(g, p, m, &seen)) {
+                m->bytes = 0;
+                m->unsettled = true;
+            }
         }
-        bytes += m->bytes;
         if (!seen.state) /* it does not come back */
             p->mapping.at[i] = p->mapping.at[--p->mapping.n];
+        p->mapping_look = seen.state ? i + 1 : i;
     }
+    for (size_t i = 0; i < p->mapping.n; i++)
+        bytes += p->mapping.at[i].bytes;
     return bytes;
 }
 
@@ -279,18 +289,23 @@ void bh_gate_mapped(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid
             p->mapping.at[i] = p->mapping.at[--p->mapping.n];
         }
     /* What was credited is charged again before it is given away. Where that is no longer possible the next tick says so. */
+    g->map_looks = MAPPING_LOOKS;
     if (unsettled)
         (void)look_mapped(g, p);
 }
 
 /* Nothing is mapped without a call, so in between those alone are looked at who have made one. What a process has unmapped
  * is credited when all are looked at: now and then, and before a refusal. */
-static bool look_all_mapped(struct bh_gate *g, bool all)
+static bool look_all_mapped(struct bh_gate *g, bool all, uint32_t looks)
 {
+    const size_t n = g->remote.processes.n;
     bool good = true;
-    for (size_t i = 0; i < g->remote.processes.n; i++)
-        if (all || may_have_mapped(g, g->remote.processes.at[i]))
-            good = look_mapped(g, g->remote.processes.at[i]) && good;
+    g->map_looks = looks;
+    for (size_t i = 0; i < n; i++) { /* each is the first in its turn: the looks may be gone after it */
+        struct bh_remote_process *p = g->remote.processes.at[(i + g->ticks) % n];
+        if (all || may_have_mapped(g, p))
+            good = look_mapped(g, p) && good;
+    }
     return good;
 }
 
@@ -302,7 +317,7 @@ static void look_again(struct bh_gate *g)
     (void)bh_gate_close_lost(g, false);
     (void)bh_proof_settle(&g->proof);
     await_mappings(g);
-    (void)look_all_mapped(g, true);
+    (void)look_all_mapped(g, true, LAST_LOOKS);
     bh_gate_count(g);
 }
 
@@ -495,7 +510,7 @@ void bh_gate_tick(struct bh_gate *g)
     (void)bh_proof_settle(&g->proof);
     bh_proof_look_again(&g->proof);
     const bool mapped_well =
-        look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || g->pace_ms == slow_ms(g));
+        look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || g->pace_ms == slow_ms(g), TICK_LOOKS);
     bh_gate_count(g);
     if (bh_watchdog_bit(g->watchdog))
         bh_gate_end(g, "a process of it kept the warden waiting for its memory");

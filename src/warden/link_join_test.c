@@ -16,8 +16,11 @@ TEST(a_version_that_is_refused_is_followed_by_the_one_before)
     CHECK(bh_link_join_ask(&j).what == BH_LEASE_ASK_GONE && bh_link_join_pause_ms(&j) == 1000);
     bh_link_join_taken(&j);
     CHECK_EQ(j.version, BH_GOVERN_WIRE_VERSION - 1); /* remembered */
-    while (j.version > BH_GOVERN_WIRE_OLDEST)
+    for (uint32_t v = j.version; v > BH_GOVERN_WIRE_OLDEST; v--) {
+        CHECK_EQ(j.version, v);
         bh_link_join_refused(&j, BH_CONFLICT);
+    }
+    CHECK_EQ(j.version, BH_GOVERN_WIRE_OLDEST);
     bh_link_join_refused(&j, BH_CONFLICT); /* none was left */
     CHECK(j.version == BH_GOVERN_WIRE_VERSION && j.refused == BH_CONFLICT);
 }
@@ -33,6 +36,8 @@ TEST(what_the_launcher_found_comes_first)
     CHECK_EQ(j.version, 4);
     bh_link_join_given(&j, 5);
     CHECK_EQ(j.version, 5);
+    bh_link_join_given(&j, 0); /* who hears news does not stop to */
+    CHECK(j.version == 5 && j.hears_news);
 }
 
 TEST(who_is_refused_asks_later_and_later)
@@ -48,6 +53,11 @@ TEST(who_is_refused_asks_later_and_later)
     CHECK(bh_link_join_pause_ms(&j) == 1000 && bh_link_join_ask(&j).what == BH_LEASE_ASK_GONE);
     j.silences = 100;
     CHECK_EQ(bh_link_join_pause_ms(&j), 8000);
+    bh_link_join_taken(&j);
+    CHECK_EQ(bh_link_join_pause_ms(&j), 1000);
+    j.silences = 1;
+    bh_link_join_refused(&j, BH_REFUSED); /* the longer of the two */
+    CHECK_EQ(bh_link_join_pause_ms(&j), 2000);
     j.refusals = UINT32_MAX;
     CHECK_EQ(bh_link_join_pause_ms(&j), 60000);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/peek.h"
 
+#include "base/own_fds_fixture.h"
 #include "base/test.h"
 #include "warden/served_page_fixture.h"
 
-#include <dirent.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -113,17 +113,6 @@ static int make_served(void)
     return served_file(folder, false);
 }
 
-static int own_fds(void)
-{
-    int n = 0;
-    DIR *d = opendir("/proc/self/fd");
-    while (d && readdir(d))
-        n++;
-    if (d)
-        (void)closedir(d);
-    return n;
-}
-
 /* Looked at, it waits for nobody; closed, it is waited for by others, and then by who closes it: the watchdog sees that. */
 TEST(a_file_that_a_process_serves_keeps_nobody)
 {
@@ -141,7 +130,8 @@ TEST(a_file_that_a_process_serves_keeps_nobody)
     CHECK_EQ(bh_peek((uint32_t)c.pid, c.fd, &seen), 0);
     CHECK(S_ISREG(seen.mode));
     const int pidfd = (int)syscall(SYS_pidfd_open, c.pid, 0),
-              server = (int)syscall(SYS_pidfd_open, c.server, 0), before = own_fds();
+              server = (int)syscall(SYS_pidfd_open, c.server, 0);
+    const size_t before = own_fds();
     CHECK_EQ(bh_watchdog_start(100, &w, NULL), BH_OK);
     bh_watchdog_add(w, server);
     int closed = 0;

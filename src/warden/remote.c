@@ -4,11 +4,13 @@
 
 #include "base/units.h"
 #include "warden/peek.h"
+#include "warden/thread.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -567,13 +569,24 @@ bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd,
     return true;
 }
 
+/* It shows no descriptors any more, and still has what was open. */
+static bool is_ending(const struct bh_remote_process *p)
+{
+    struct pollfd over = {.fd = p->pidfd, .events = POLLIN};
+    return bh_thread_all_end(p->pid) && poll(&over, 1, 0) == 0;
+}
+
 void bh_remote_sweep(struct bh_remote *r)
 {
     for (size_t k = 0; k < r->processes.n; k++) {
         struct bh_remote_process *p = r->processes.at[k];
-        for (size_t i = p->slots.n; i-- > 0;)
-            if (!same_file((pid_t)p->pid, p->slots.at[i].fd, r->self, r->files.at[p->slots.at[i].file].fd))
-                drop_slot(r, p, i);
+        for (size_t i = p->slots.n; i-- > 0;) {
+            if (same_file((pid_t)p->pid, p->slots.at[i].fd, r->self, r->files.at[p->slots.at[i].file].fd))
+                continue;
+            if (is_ending(p))
+                break;
+            drop_slot(r, p, i);
+        }
     }
 }
 

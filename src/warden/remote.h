@@ -52,7 +52,8 @@ struct bh_remote_process {
     bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
     uint32_t let_map_tick;
     BH_VEC(struct bh_remote_mapping) mapping; /* of it: what threads may be about to map, one each */
-    size_t mapping_next;                      /* of these: the next to be looked at, whether it has ended */
+    size_t mapping_next; /* of these: the next to be looked at, whether it has ended, ... */
+    size_t mapping_look; /* ... and whether it has mapped */
 };
 
 struct bh_remote_file {
@@ -121,7 +122,8 @@ void bh_remote_release(struct bh_remote *r, const struct bh_remote_file *f); /* 
 bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd, uint64_t id,
                        struct bh_driver_file what, uint64_t inode);
 uint64_t bh_remote_inode(const struct bh_remote_file *f); /* the same for two opens of one device */
-/* Drops what a process no longer has under the number it was found by. */
+/* Drops what a process no longer has under the number it was found by. One that is ending has all until it has ended: whoever
+ * closed a file here before that would find that somebody has its memory still. */
 void bh_remote_sweep(struct bh_remote *r);
 /*
  * Learns every process that has one of these files open: a child keeps what its parent opened, and need not ask for

@@ -210,6 +210,29 @@ TEST(a_file_on_which_something_was_made_is_kept_until_it_is_let_go)
     close(ends[1]);
 }
 
+/* Nobody waited for it yet, and it has nothing any more. */
+TEST(what_one_had_that_has_ended_is_let_go)
+{
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    siginfo_t ended;
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == 0);
+    bh_remote_release(&remote, &f);
+    CHECK(tell(ends, 'x') && waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT) == 0);
+    bh_remote_sweep(&remote);
+    CHECK_EQ(n_closed, 1);
+    CHECK_EQ(waitpid(pid, NULL, 0), pid);
+    bh_remote_fini(&remote);
+    for (size_t i = 0; i < 2; i++) {
+        close(p[i]);
+        close(ends[i]);
+    }
+}
+
 TEST(a_process_that_is_forgotten_takes_its_files_along)
 {
     int p[2], ends[2];

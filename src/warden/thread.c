@@ -4,6 +4,7 @@
 
 #include "warden/waits.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,9 +12,12 @@
 enum {
     /* Of /proc/PID/stat, after the name in parentheses. */
     STATE_FIELD = 1,
+    FLAGS_FIELD = 7,
     CPU_FIELD = 12, /* in user mode, and then in the kernel's */
     STARTED_FIELD = 20,
     UNIT_NS = 10000000, /* the kernel's unit of these two, cut off */
+    EXITING_FLAG = 4,   /* PF_EXITING */
+    THREADS_MOST = 64   /* looked at: of one that lives on the first that is not the first one does */
 };
 
 /* NULL: it has none. */
@@ -32,6 +36,33 @@ static uint64_t number_at(const char *at)
     for (; at && *at >= '0' && *at <= '9'; at++)
         number = number * 10 + (uint64_t)(*at - '0');
     return number;
+}
+
+/* Also of one that has ended and is still waited for. */
+static bool has_begun_to_end(uint32_t pid, const char *tid)
+{
+    char path[64], line[1024];
+    (void)snprintf(path, sizeof(path), "/proc/%u/task/%.16s/stat", pid, tid);
+    bh_waits_head(path, line, sizeof(line));
+    return number_at(field_of(line, FLAGS_FIELD)) & EXITING_FLAG;
+}
+
+/* The first is the process's own; where that goes while others stay they are its threads as ever. */
+bool bh_thread_all_end(uint32_t pid)
+{
+    char path[32], first[16];
+    int looks = 0;
+    bool end = true;
+    (void)snprintf(first, sizeof(first), "%u", pid);
+    if (!has_begun_to_end(pid, first))
+        return false;
+    (void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *e; tasks && end && looks < THREADS_MOST && (e = readdir(tasks)); looks++)
+        end = e->d_name[0] == '.' || has_begun_to_end(pid, e->d_name);
+    if (tasks)
+        (void)closedir(tasks);
+    return end;
 }
 
 uint64_t bh_thread_started(uint32_t pid)

@@ -17,6 +17,10 @@ void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
 enum bh_thread_in { BH_THREAD_UNTOLD, BH_THREAD_MAY_BE_IN, BH_THREAD_ELSEWHERE };
 enum bh_thread_in bh_thread_in(uint32_t pid, uint32_t tid, long call);
 
+/* Is a process on its way out, or has it ended and is waited for? Its first thread has let go of its descriptors then, or will,
+ * and what it had open is closed by the last one that comes to that. False where its other threads live on. */
+bool bh_thread_all_end(uint32_t pid);
+
 /* When a process began, as the kernel counts; 0: it is gone. */
 uint64_t bh_thread_started(uint32_t pid);
 

@@ -4,6 +4,7 @@
 #include "base/test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -88,6 +89,43 @@ TEST(when_a_process_began)
     CHECK(bh_thread_started((uint32_t)getpid()) > 0);
     CHECK_EQ(waitpid(child, NULL, 0), child);
     CHECK_EQ(bh_thread_started((uint32_t)child), 0);
+}
+
+static void *stays(void *arg)
+{
+    (void)pause();
+    return arg;
+}
+
+static char state_of(pid_t pid)
+{
+    struct bh_thread_seen seen;
+    bh_thread_look((uint32_t)pid, (uint32_t)pid, &seen);
+    return seen.state;
+}
+
+TEST(a_process_ends_when_all_its_threads_do)
+{
+    siginfo_t ended;
+    pthread_t thread;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    CHECK_EQ(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
+    CHECK(bh_thread_all_end((uint32_t)child));
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    CHECK(!bh_thread_all_end((uint32_t)child) && !bh_thread_all_end((uint32_t)getpid()));
+    child = fork();
+    if (child == 0) {
+        if (pthread_create(&thread, NULL, stays, NULL) != 0)
+            _exit(1);
+        (void)syscall(SYS_exit, 0); /* the first thread alone */
+    }
+    for (int i = 0; i < 5000 && state_of(child); i++)
+        (void)usleep(1000);
+    const bool gone = !state_of(child), all = bh_thread_all_end((uint32_t)child);
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+    CHECK(gone && !all);
 }
 
 TEST_MAIN

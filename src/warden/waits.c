@@ -115,8 +115,7 @@ static bool type_in(char *line, const struct bh_maps_file *f, const char **ret)
     return *ret != NULL;
 }
 
-/* Is it on one of the file systems of that name in whose's view? */
-static bool find_type(const char *mountinfo, const struct bh_maps_file *f, enum bh_waits_page *ret)
+bool bh_waits_mounted(const char *mountinfo, const struct bh_maps_file *f, enum bh_waits_page *ret)
 {
     static const char *const served[] = {"fuse", "9p", "virtiofs"}; /* fuse.NAME and fuseblk, too */
     char *line = NULL;
@@ -143,7 +142,7 @@ static enum bh_waits_page whose_file(uint32_t whose, const struct bh_maps_file *
     char path[48];
     enum bh_waits_page page;
     (void)snprintf(path, sizeof(path), "/proc/%u/mountinfo", whose);
-    if (find_type(path, f, &page) || find_type("/proc/self/mountinfo", f, &page))
+    if (bh_waits_mounted(path, f, &page) || bh_waits_mounted("/proc/self/mountinfo", f, &page))
         return page;
     return f->on_major == 0 && !is_memory(f) ? BH_PAGE_SERVED : BH_PAGE_INNOCENT;
 }

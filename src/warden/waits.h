@@ -8,6 +8,9 @@
 #ifndef BH_WARDEN_WAITS_H
 #define BH_WARDEN_WAITS_H
 
+#include "warden/maps.h"
+
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -31,6 +34,8 @@ enum bh_waits bh_waits_told(char state, const char *function);
 enum bh_waits_page { BH_PAGE_UNKNOWN, BH_PAGE_SERVED, BH_PAGE_INNOCENT };
 enum bh_waits_page bh_waits_page(pid_t tid, uint32_t whose);
 enum bh_waits_page bh_waits_page_at(uint32_t whose, uint64_t at); /* the one at this address of its */
+/* The same of a file, by the kind of the file system that it is on, as a list of mounts has it; false: it is on none of these. */
+bool bh_waits_mounted(const char *mountinfo, const struct bh_maps_file *f, enum bh_waits_page *ret);
 
 /* What stands at the begin of a file of /proc; "": not to be had. */
 void bh_waits_head(const char *path, char *text, size_t size);

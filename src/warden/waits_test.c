@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/waits.h"
 
+#include "base/mem.h"
+#include "base/scratch.h"
 #include "base/test.h"
+#include "warden/child_fixture.h"
 #include "warden/served_page_fixture.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 TEST(what_the_kernels_functions_mean)
 {
@@ -23,6 +25,46 @@ TEST(what_the_kernels_functions_mean)
     CHECK_EQ(bh_waits_told('D', "lock_next_vma"), BH_WAITS_OTHERWISE);
     CHECK_EQ(bh_waits_told('D', "0"), BH_WAITS_OTHERWISE); /* a kernel that does not tell */
     CHECK_EQ(bh_waits_told('?', ""), BH_WAITS_OTHERWISE);
+}
+
+TEST(kinds_of_file_systems_are_read_from_a_list_of_mounts)
+{
+    static const char text[] = "21 1 8:2 / / rw,relatime shared:1 master:2 - ext4 /dev/sda2 rw\n"
+                               "22 21 0:5 / /a rw - 9p share rw\n"
+                               "23 21 0:6 / /b rw - virtiofs share rw\n"
+                               "24 21 0:7 / /c rw - fuse.sshfs host: rw\n"
+                               "25 21 0:8 / /d rw shared:3 - fuseblk /dev/sdb rw\n"
+                               "26 21 8:5 / /e rw - xfs /dev/sdc rw\n"
+                               "27 21 0:9 / /f rw - nfs4 host:/f rw\n"
+                               "28 21 0:10 / /g rw no end\n"
+                               "29 21 nonsense\n";
+    static const struct {
+        uint32_t on_major, on_minor;
+        bool found;
+        enum bh_waits_page page;
+    } files[] = {{8, 2, true, BH_PAGE_INNOCENT},
+                 {0, 5, true, BH_PAGE_SERVED},
+                 {0, 6, true, BH_PAGE_SERVED},
+                 {0, 7, true, BH_PAGE_SERVED},
+                 {0, 8, true, BH_PAGE_SERVED},
+                 {8, 5, true, BH_PAGE_INNOCENT},
+                 {0, 9, true, BH_PAGE_INNOCENT},
+                 {0, 10, false, 0},
+                 {0, 2, false, 0},
+                 {8, 9, false, 0}};
+    char place[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 16];
+    CHECK(bh_scratch_make(place, sizeof(place), "waits") && bh_scratch_put(place, "mountinfo", text));
+    (void)snprintf(path, sizeof(path), "%s/mountinfo", place);
+    for (size_t i = 0; i < BH_COUNT_OF(files); i++) {
+        const struct bh_maps_file f = {
+            .on_major = files[i].on_major, .on_minor = files[i].on_minor, .inode = 1};
+        enum bh_waits_page page = BH_PAGE_UNKNOWN;
+        CHECK_EQ(bh_waits_mounted(path, &f, &page), files[i].found);
+        CHECK(!files[i].found || page == files[i].page);
+    }
+    const struct bh_maps_file any = {.on_major = 8, .on_minor = 2};
+    CHECK(!bh_waits_mounted("/nowhere/mountinfo", &any, &(enum bh_waits_page){0}));
+    CHECK(bh_scratch_remove(place));
 }
 
 /* ---- in the kernel ---- */
@@ -47,37 +89,35 @@ static char folder[] = "/tmp/bulkhead-waits-XXXXXX";
 
 enum way { BY_CALL, BY_CALL_SHARED, BY_FILE, BY_FILE_AHEAD };
 
-static void *make(enum way way)
+static void *there_is(void *page)
 {
+    if (!page)
+        fprintf(stderr, "# no such page here: %s\n", strerror(errno));
+    return page;
+}
+
+static void *make(const void *arg)
+{
+    const enum way way = *(const enum way *)arg;
     if (way == BY_FILE || way == BY_FILE_AHEAD)
-        return served_by_file(folder, way == BY_FILE_AHEAD);
+        return there_is(served_by_file(folder, way == BY_FILE_AHEAD));
     const int memory = way == BY_CALL_SHARED ? memfd_create("shared", MFD_CLOEXEC) : -1;
-    return memory >= 0 && ftruncate(memory, SERVED_PAGE) < 0 ? NULL : served_by_fault(false, memory);
+    return there_is(memory >= 0 && ftruncate(memory, SERVED_PAGE) < 0 ? NULL
+                                                                      : served_by_fault(false, memory));
 }
 
 /* What a thread that reads such a page is said to wait for; nothing where no such page can be made here. */
 static void seen(enum way way, enum bh_waits wanted, enum bh_waits_page wanted_page)
 {
     enum bh_waits waits = BH_WAITS_NOT;
+    enum bh_waits_page page = BH_PAGE_UNKNOWN;
     pthread_t thread;
-    int told[2];
-    void *page = NULL;
-    CHECK_EQ(pipe(told), 0);
-    asked.pid = fork();
-    if (asked.pid == 0) {
-        page = make(way);
-        if (!page)
-            fprintf(stderr, "# no such page here: %s\n", strerror(errno));
-        (void)!write(told[1], &page, sizeof(page));
-        for (;;)
-            (void)pause();
-    }
-    CHECK_EQ(read(told[0], &page, sizeof(page)), (ssize_t)sizeof(page));
-    close(told[0]);
-    close(told[1]);
-    if (page) {
-        asked.page = (uintptr_t)page;
-        atomic_store(&asked.tid, 0);
+    struct child c;
+    CHECK(child_start(make, &way, &c));
+    asked.pid = c.pid;
+    asked.page = (uintptr_t)c.made;
+    atomic_store(&asked.tid, 0);
+    if (c.made) {
         CHECK_EQ(pthread_create(&thread, NULL, reads, NULL), 0);
         for (int i = 0; i < 5000; i++) {
             waits = atomic_load(&asked.tid) ? bh_waits_for(asked.tid) : BH_WAITS_NOT;
@@ -85,12 +125,16 @@ static void seen(enum way way, enum bh_waits wanted, enum bh_waits_page wanted_p
                 break;
             (void)usleep(1000);
         }
-        CHECK_EQ(waits, wanted);
-        CHECK_EQ(bh_waits_page(asked.tid, (uint32_t)asked.pid), wanted_page);
+        page = bh_waits_page(asked.tid, (uint32_t)asked.pid);
     }
-    CHECK(kill(asked.pid, SIGKILL) == 0 && waitpid(asked.pid, NULL, 0) == asked.pid);
-    if (page)
+    /* First it goes, whatever was seen: who reads it waits for that. */
+    const bool ended = child_end(&c);
+    if (c.made) {
         CHECK_EQ(pthread_join(thread, NULL), 0);
+        CHECK_EQ(waits, wanted);
+        CHECK_EQ(page, wanted_page);
+    }
+    CHECK(ended);
 }
 
 TEST(pages_that_a_process_fills_in_are_told_from_others)
@@ -109,25 +153,32 @@ TEST(pages_that_a_process_fills_in_are_told_from_others)
     CHECK_EQ(rmdir(folder), 0);
 }
 
+struct place {
+    const char *type, *options;
+    bool hidden;
+    enum bh_waits_page wanted;
+};
+
 /* A page of a file on such a file system, which is hidden afterwards where that is wanted. NULL: it cannot be mounted here. */
-static void *page_on(const char *type, const char *options, bool hidden)
+static void *page_on(const void *arg)
 {
+    const struct place *p = arg;
     char name[64];
-    if (type && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-                 mount("none", folder, type, 0, options) < 0))
-        return NULL;
+    if (p->type && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+                    mount("none", folder, p->type, 0, p->options) < 0))
+        return there_is(NULL);
     (void)snprintf(name, sizeof(name), "%s/page", folder);
     void *page = MAP_FAILED;
-    if (!type) {
+    if (!p->type) {
         page = served_by_file(folder, false);
     } else {
         const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (fd < 0 || ftruncate(fd, SERVED_PAGE) < 0)
-            return NULL;
+            return there_is(NULL);
         page = mmap(NULL, SERVED_PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
         close(fd);
     }
-    return page == MAP_FAILED || (hidden && umount2(folder, MNT_DETACH) < 0) ? NULL : page;
+    return there_is(page == MAP_FAILED || (p->hidden && umount2(folder, MNT_DETACH) < 0) ? NULL : page);
 }
 
 /* Layers and memory are on no disk of their own, and nobody serves them. */
@@ -137,39 +188,25 @@ TEST(only_file_systems_that_a_process_serves_count_as_such)
     CHECK(snprintf(folder, sizeof(folder), "/tmp/bulkhead-waits-XXXXXX") > 0 && mkdtemp(folder) &&
           mkdtemp(upper) && mkdtemp(work));
     (void)snprintf(layers, sizeof(layers), "lowerdir=/usr/lib,upperdir=%s,workdir=%s", upper, work);
-    const struct {
-        const char *type, *options;
-        bool hidden;
-        enum bh_waits_page wanted;
-    } ways[] = {{"tmpfs", "", false, BH_PAGE_INNOCENT},
-                {"overlay", layers, false, BH_PAGE_INNOCENT},
-                {NULL, NULL, false, BH_PAGE_SERVED},
-                {NULL, NULL, true, BH_PAGE_SERVED}};
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        int told[2];
-        void *page = NULL;
-        CHECK_EQ(pipe(told), 0);
-        pid_t pid = fork();
-        if (pid == 0) {
-            page = page_on(ways[i].type, ways[i].options, ways[i].hidden);
-            if (!page)
-                fprintf(stderr, "# no such page here: %s\n", strerror(errno));
-            (void)!write(told[1], &page, sizeof(page));
-            for (;;)
-                (void)pause();
-        }
-        CHECK_EQ(read(told[0], &page, sizeof(page)), (ssize_t)sizeof(page));
-        if (page)
-            CHECK_EQ(bh_waits_page_at((uint32_t)pid, (uintptr_t)page), ways[i].wanted);
-        CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-        close(told[0]);
-        close(told[1]);
+    const struct place places[] = {{"tmpfs", "", false, BH_PAGE_INNOCENT},
+                                   {"overlay", layers, false, BH_PAGE_INNOCENT},
+                                   {NULL, NULL, false, BH_PAGE_SERVED},
+                                   {NULL, NULL, true, BH_PAGE_SERVED}};
+    enum bh_waits_page seen_there[BH_COUNT_OF(places)];
+    bool good = true;
+    for (size_t i = 0; i < BH_COUNT_OF(places); i++) {
+        struct child c;
+        good = child_start(page_on, &places[i], &c) && good;
+        seen_there[i] = c.made ? bh_waits_page_at((uint32_t)c.pid, (uintptr_t)c.made) : places[i].wanted;
+        good = child_end(&c) && good;
     }
     (void)snprintf(made, sizeof(made), "%s/page", upper);
     (void)unlink(made);
     (void)snprintf(made, sizeof(made), "%s/work", work);
     (void)rmdir(made);
-    CHECK(rmdir(folder) == 0 && rmdir(upper) == 0 && rmdir(work) == 0);
+    CHECK(rmdir(folder) == 0 && rmdir(upper) == 0 && rmdir(work) == 0 && good);
+    for (size_t i = 0; i < BH_COUNT_OF(places); i++)
+        CHECK_EQ(seen_there[i], places[i].wanted);
 }
 
 static void *sleeps(void *arg)

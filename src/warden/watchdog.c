@@ -21,8 +21,10 @@ enum {
     TENANT_LOOKS = 3, /* ... for who keeps the warden by something that only a tenant does */
     PAGE_LIMITS = 5,  /* limits, for one whose page comes from a disk */
     QUIET_LOOKS = 3,  /* at nobody: then it sleeps until somebody is looked at */
-    GIB_MS = 120,
-    GIBS_MOST = 64
+    GIB_MS = 120,     /* for each GiB of memory of its own, ... */
+    GIBS_MOST = 64,
+    MAPPED_GIB_MS = 24,   /* ... and of what it maps of files and shares: no fork copies their tables, ... */
+    MAPPED_GIBS_MOST = 16 /* ... and one page can be mapped as often as one likes, for next to nothing */
 };
 enum { AWAKE, ASLEEP, STOP };
 
@@ -65,23 +67,33 @@ static void bite(struct bh_watchdog *w)
     (void)pthread_mutex_unlock(&w->lock);
 }
 
-uint32_t bh_watchdog_patience(uint32_t limit_ms, uint64_t resident_bytes)
+static uint64_t ms_for(uint64_t bytes, uint64_t gib_ms, uint64_t gibs_most)
 {
-    const uint64_t mib = resident_bytes >> 20, most = (uint64_t)GIBS_MOST << 10;
-    return limit_ms + (uint32_t)((mib < most ? mib : most) * GIB_MS >> 10);
+    const uint64_t mib = bytes >> 20, most = gibs_most << 10;
+    return (mib < most ? mib : most) * gib_ms >> 10;
 }
 
-/* Of whom is looked at; this file can be read while the kernel works at its tables. 0: not to be told. */
-static uint64_t resident_of(uint32_t pid)
+uint32_t bh_watchdog_patience(uint32_t limit_ms, const struct bh_watchdog_memory *m)
 {
+    return limit_ms + (uint32_t)(ms_for(m->own_bytes, GIB_MS, GIBS_MOST) +
+                                 ms_for(m->mapped_bytes, MAPPED_GIB_MS, MAPPED_GIBS_MOST));
+}
+
+/* `SIZE RESIDENT SHARED ...`, in pages. This file can be read while the kernel works at its tables. Zeros: not to be told. */
+struct bh_watchdog_memory bh_watchdog_memory_of(uint32_t pid)
+{
+    enum { SIZE, RESIDENT, MAPPED, WORDS };
     char path[48], text[128];
-    uint64_t pages = 0;
+    uint64_t pages[WORDS] = {0};
     (void)snprintf(path, sizeof(path), "/proc/%u/statm", pid);
     bh_waits_head(path, text, sizeof(text));
-    const char *second = strchr(text, ' ');
-    for (second = second ? second + 1 : ""; *second >= '0' && *second <= '9'; second++)
-        pages = pages * 10 + (uint64_t)(*second - '0');
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    const char *at = text;
+    for (int i = 0; i < WORDS; i++, at += *at == ' ')
+        for (; *at >= '0' && *at <= '9'; at++)
+            pages[i] = pages[i] * 10 + (uint64_t)(*at - '0');
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    const uint64_t own = pages[RESIDENT] > pages[MAPPED] ? pages[RESIDENT] - pages[MAPPED] : 0;
+    return (struct bh_watchdog_memory){.own_bytes = own * page, .mapped_bytes = pages[MAPPED] * page};
 }
 
 /* ---- whose page ---- */
@@ -173,9 +185,10 @@ static void look_once(struct bh_watchdog *w, struct wait *t)
             abort();
         return;
     }
-    if (t->kept++ == 0) /* what it gives back is gone later */
-        t->memory_looks =
-            bh_watchdog_patience(w->limit_ms, resident_of(atomic_load(&w->who))) * LOOKS / w->limit_ms;
+    if (t->kept++ == 0) { /* what it gives back is gone later */
+        const struct bh_watchdog_memory m = bh_watchdog_memory_of(atomic_load(&w->who));
+        t->memory_looks = bh_watchdog_patience(w->limit_ms, &m) * LOOKS / w->limit_ms;
+    }
     t->by_tenant += waits == BH_WAITS_TENANT;
     const uint32_t enough = enough_for(w, t, waits);
     if ((t->by_tenant < TENANT_LOOKS && t->kept < enough) || atomic_load(&w->look) != look)
