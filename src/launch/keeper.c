@@ -16,8 +16,10 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -115,20 +117,16 @@ static void tell_failure(int to, const char *program)
     (void)!bh_fds_send(to, &status, sizeof(status), NULL, 0, NULL);
 }
 
-/*
- * Nothing of the starter's: no session, no folder, no files, no signals; and no parent, to which the keeper sees itself. But its memory,
- * until there is another program: to copy the tables of a daemon with a thousand leases takes longer than everything else, and
- * everybody who asks it something waits for it.
- */
+/* Nothing of the starter's: no session, no folder, no files, no signals; and no parent, to which the keeper sees itself. */
 static _Noreturn void be_keeper(const char *program, const char *spec, int report)
 {
     char name[] = "bulkhead-keeper", option[] = "--report", path[PATH_MAX];
     char *argv[] = {name, option, path, NULL};
     sigset_t none;
     (void)snprintf(path, sizeof(path), "%s", spec);
+    (void)setsid(); /* before it hears what is meant for the starter's session */
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)setsid();
     bh_limits_lower_files();
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     /* Out of the way first: dup2 of a descriptor to itself would leave it to be closed. */
@@ -147,39 +145,65 @@ static _Noreturn void be_keeper(const char *program, const char *spec, int repor
     _exit(NOT_RUN);
 }
 
-/* On the way to a keeper, and not seen to be gone yet; of this process, which starts them from one thread. */
-static BH_VEC(pid_t) between;
+struct start {
+    int report;
+    char program[PATH_MAX], spec[PATH_MAX];
+};
 
-static void bury(void)
+/*
+ * Of a daemon with a thousand leases the tables of its memory are not copied for this: the child borrows it until there is another program.
+ * That stops whoever called vfork, so it is a thread of its own, and everybody who asks the daemon something is answered meanwhile.
+ */
+static void *start_one(void *arg)
 {
-    for (size_t i = between.n; i-- > 0;) {
-        const pid_t gone = waitpid(between.at[i], NULL, WNOHANG);
-        if (gone == between.at[i] || (gone < 0 && errno == ECHILD))
-            between.at[i] = between.at[--between.n];
+    struct start *s = arg;
+    const pid_t pid = vfork();
+    if (pid == 0)
+        be_keeper(s->program, s->spec, s->report);
+    if (pid < 0)
+        tell_failure(s->report, s->program);
+    close(s->report);
+    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
     }
+    free(s);
+    return NULL;
+}
+
+/* It hears no signals: those are for the threads that know what to do about them. */
+static int begin_thread(struct start *s)
+{
+    sigset_t all, before;
+    pthread_attr_t detached;
+    pthread_t thread;
+    int error = pthread_attr_init(&detached);
+    if (error)
+        return error;
+    (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    error = pthread_create(&thread, &detached, start_one, s);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&detached);
+    return error;
 }
 
 int bh_keeper_start(const char *program, const struct bh_keeper_place *at, int *ret_fd, struct bh_err *err)
 {
-    char spec[PATH_MAX];
     int pair[2];
-    (void)snprintf(spec, sizeof(spec), "%s/" BH_KEEPER_SPEC_NAME, at->folder);
+    *ret_fd = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return bh_fail(err, BH_SYSTEM, "socketpair: %s", strerrordesc_np(errno));
-    const pid_t pid = vfork();
-    if (pid == 0)
-        be_keeper(program, spec, pair[1]);
-    const int error = errno;
-    close(pair[1]);
-    if (pid < 0) {
+    struct start *s = bh_alloc(1, sizeof(*s));
+    s->report = pair[1];
+    (void)snprintf(s->program, sizeof(s->program), "%s", program);
+    (void)snprintf(s->spec, sizeof(s->spec), "%s/" BH_KEEPER_SPEC_NAME, at->folder);
+    const int error = begin_thread(s);
+    if (error) {
         close(pair[0]);
-        *ret_fd = -1;
-        return bh_fail(err, BH_SYSTEM, "fork: %s", strerrordesc_np(error));
+        close(pair[1]);
+        free(s);
+        return bh_fail(err, BH_SYSTEM, "a thread: %s", strerrordesc_np(error));
     }
-    /* It is gone in a moment, and whoever has others to serve does not wait for that: the report, or its end, says all that is
-     * to be said. */
-    *bh_vec_push(&between) = pid;
-    bury();
     *ret_fd = pair[0];
     return BH_OK;
 }
@@ -195,7 +219,6 @@ int bh_keeper_started(int fd, struct bh_err *err)
     struct bh_keeper_status status;
     const int rc = bh_fds_recv(fd, &status, sizeof(status), NULL, 0, err);
     close(fd);
-    bury();
     if (rc == BH_NOT_FOUND)
         return bh_fail(err, BH_SYSTEM, "the keeper ended before it kept the lease");
     return rc < 0 ? rc : as_status(&status, err);
