@@ -150,6 +150,14 @@ static uint64_t clock_ms(clockid_t which)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* All of everybody up to now: the question of every screen, and the dearest one. */
+static bool asks_for_all(const struct bh_api_req *q, const struct bh_store_usage_filter *f,
+                         enum bh_store_usage_by by)
+{
+    return by == BH_USAGE_OF_TENANT && !f->tenant && !f->from_ms &&
+           !((const struct bh_q_usage *)q->in)->to_ms && bh_api_sees_all(q);
+}
+
 static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
                           const struct bh_store_usage_filter *f, enum bh_store_usage_by by,
                           bh_store_usage_sums *ret, bh_store_usage_cards *ret_cards, struct bh_err *err)
@@ -163,7 +171,9 @@ static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
                        "you asked for more sums over usage than there is time for; ask again in %u s",
                        q->problem.retry_s);
     }
-    int rc = add_up(core, q, &q->arena, f, by, ret, err);
+    int rc = asks_for_all(q, f, by)
+                 ? bh_store_tally_sum(core->store, &q->arena, &core->tally, f->to_ms, ret, err)
+                 : add_up(core, q, &q->arena, f, by, ret, err);
     if (rc == 0 && by == BH_USAGE_OF_GPU && all)
         rc = bh_store_usage_cards_list(core->store, &q->arena, f, ret_cards, err);
     bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - began_ms, now_ms);
@@ -179,14 +189,6 @@ void bh_api_forget_recent(struct bh_api_recent *r)
     bh_vec_fini(&r->sums);
     bh_arena_fini(&r->arena);
     *r = (struct bh_api_recent){0};
-}
-
-/* All of everybody up to now: the question of every screen, and the dearest one. */
-static bool asks_for_all(const struct bh_api_req *q, const struct bh_store_usage_filter *f,
-                         enum bh_store_usage_by by)
-{
-    return by == BH_USAGE_OF_TENANT && !f->tenant && !f->from_ms &&
-           !((const struct bh_q_usage *)q->in)->to_ms && bh_api_sees_all(q);
 }
 
 /* What is true up to a time stays so: usage is never closed at one that was seen. The answer says which time that is. */

@@ -17,7 +17,7 @@
 #include "api/toll.h"
 #include "base/json.h"
 #include "store/state.h"
-#include "store/state_usage.h"
+#include "store/state_tally.h"
 #include "wire/stream.h"
 
 #define BH_ROLE_BIT(R) (UINT32_C(1) << BH_ROLE_##R)
@@ -67,6 +67,7 @@ struct bh_api_core {
     const struct bh_limit *limit;      /* who is there; NULL: not known */
     struct bh_toll sums;               /* of usage: what callers took of the thread */
     struct bh_api_recent recent;       /* the same sums for who sees everything */
+    struct bh_store_tally tally;       /* ... what they are made from */
     uint64_t answers[BH_API_STATUSES]; /* given so far, by HTTP status */
 };
 

@@ -290,6 +290,18 @@ void bh_api_req_answer(struct bh_api_req *q, int rc, uint64_t id, const struct b
     bh_api_req_fail(q);
 }
 
+/* What is only looked at is looked at in one moment of the store. */
+static int handle(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const bool looks = core->store && bh_str_eq(q->route->method, "GET");
+    if (looks)
+        bh_store_hold(core->store);
+    const int rc = q->route->handle(core, q);
+    if (looks)
+        bh_store_release(core->store);
+    return rc;
+}
+
 int bh_api_dispatch(struct bh_api_core *core, struct bh_api_req *q)
 {
     int rc;
@@ -298,7 +310,7 @@ int bh_api_dispatch(struct bh_api_core *core, struct bh_api_req *q)
     else if ((rc = check_known(q)) == 0 && (rc = check_route(q)) == 0 && (rc = read_query(q)) == 0 &&
              (rc = read_body(q)) == 0) {
         q->ticket = ++core->tickets;
-        rc = q->route->handle(core, q);
+        rc = handle(core, q);
     }
     if (rc == 0 && q->out.full)
         rc = bh_api_refuse(&q->problem, BH_TOO_LARGE,

@@ -122,6 +122,7 @@ void bh_api_free(struct bh_api *api)
         (void)close(api->epoll_fd);
     bh_events_fini(&api->events);
     bh_api_forget_recent(&api->core.recent);
+    bh_store_tally_fini(&api->core.tally);
     free(api);
 }
 

@@ -259,6 +259,36 @@ TEST(buffer_stops_at_its_maximum)
     bh_buf_fini(&b);
 }
 
+TEST(buffer_writes_numbers_and_grows_as_it_must)
+{
+    struct bh_buf b;
+    bh_buf_init(&b, 100);
+    bh_buf_u64(&b, 0);
+    bh_buf_str(&b, " ");
+    bh_buf_u64(&b, UINT64_MAX);
+    CHECK_STR(bh_buf_text(&b), "0 18446744073709551615");
+    /* Into the room that is left, exactly up to it, and past it. */
+    for (size_t n = 0; n < 80; n++) {
+        char want[96];
+        bh_buf_fini(&b);
+        bh_buf_init(&b, 100);
+        bh_buf_str(&b, "12345");
+        bh_buf_printf(&b, "%0*d", (int)n, 7);
+        (void)snprintf(want, sizeof(want), "12345%0*d", (int)n, 7);
+        CHECK_STR(bh_buf_text(&b), want);
+        CHECK_EQ(b.n, strlen(want));
+    }
+    CHECK(!b.full);
+    /* It has the memory, but not the leave: nothing of it is to be seen. */
+    bh_buf_fini(&b);
+    bh_buf_init(&b, 9);
+    bh_buf_str(&b, "12345678");
+    bh_buf_printf(&b, "%s", "90");
+    CHECK(b.full);
+    CHECK_STR(bh_buf_text(&b), "12345678");
+    bh_buf_fini(&b);
+}
+
 TEST(full_buffer_takes_nothing_more)
 {
     struct bh_buf b;

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct bh_buf {
     char *at; /* always NUL-terminated once something was added */
@@ -23,6 +24,7 @@ void bh_buf_init(struct bh_buf *b, size_t max);
 void bh_buf_fini(struct bh_buf *b);
 void bh_buf_add(struct bh_buf *b, const char *s, size_t n);
 void bh_buf_str(struct bh_buf *b, const char *s);
+void bh_buf_u64(struct bh_buf *b, uint64_t v); /* in decimal: an answer has thousands of numbers */
 void bh_buf_printf(struct bh_buf *b, const char *fmt, ...) BH_PRINTF(2, 3);
 const char *bh_buf_text(const struct bh_buf *b); /* "" when empty */
 

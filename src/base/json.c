@@ -19,9 +19,10 @@ static uint32_t bit(const struct bh_json *j)
 
 static void newline(struct bh_json *j)
 {
-    bh_buf_add(j->out, "\n", 1);
-    for (unsigned i = 0; i < j->depth; i++)
-        bh_buf_add(j->out, "  ", 2);
+    char line[1 + 2 * BH_JSON_DEPTH_MAX];
+    line[0] = '\n';
+    memset(line + 1, ' ', sizeof(line) - 1);
+    bh_buf_add(j->out, line, 1 + 2 * (size_t)j->depth);
 }
 
 /* What stands before any element: nothing after a key, else comma and line. */
@@ -73,12 +74,23 @@ void bh_json_close(struct bh_json *j, char bracket)
         bh_buf_add(j->out, "\n", 1);
 }
 
+/* Bytes from here on that stand for themselves: nearly all there ever is, and added at once. */
+static size_t plain(const unsigned char *s)
+{
+    size_t n = 0;
+    while (s[n] >= 0x20 && s[n] < 0x80 && s[n] != '"' && s[n] != '\\')
+        n++;
+    return n;
+}
+
 static void quoted(struct bh_json *j, const char *str)
 {
     const unsigned char *s = (const unsigned char *)str;
     bh_buf_add(j->out, "\"", 1);
     while (*s) {
-        size_t n = bh_utf8_len(s);
+        size_t n = plain(s);
+        if (n == 0)
+            n = bh_utf8_len(s);
         if (n == 0) {
             bh_buf_str(j->out, "\xef\xbf\xbd");
             s++;
@@ -117,7 +129,7 @@ void bh_json_str(struct bh_json *j, const char *s)
 void bh_json_u64(struct bh_json *j, uint64_t v)
 {
     separate(j);
-    bh_buf_printf(j->out, "%" PRIu64, v);
+    bh_buf_u64(j->out, v);
 }
 
 void bh_json_i64(struct bh_json *j, int64_t v)

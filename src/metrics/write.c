@@ -121,21 +121,37 @@ static void put_number(struct bh_buf *out, bool negative, uint64_t v, unsigned d
     uint64_t one = 1;
     for (unsigned i = 0; i < decimals; i++)
         one *= 10;
-    bh_buf_printf(out, "%s%" PRIu64, negative ? "-" : "", v / one);
-    if (v % one == 0)
+    if (negative)
+        bh_buf_add(out, "-", 1);
+    bh_buf_u64(out, v / one);
+    uint64_t rest = v % one;
+    if (rest == 0)
         return;
-    int n = snprintf(frac, sizeof(frac), "%0*" PRIu64, (int)decimals, v % one);
-    while (n > 0 && frac[n - 1] == '0')
-        n--;
-    bh_buf_str(out, ".");
-    bh_buf_add(out, frac, (size_t)n);
+    size_t n = decimals;
+    for (; rest % 10 == 0; n--)
+        rest /= 10;
+    frac[0] = '.';
+    for (size_t i = n; i > 0; i--, rest /= 10)
+        frac[i] = (char)('0' + rest % 10);
+    bh_buf_add(out, frac, n + 1);
+}
+
+/* Bytes from here on that stand for themselves wherever they are. */
+static size_t plain(const char *s)
+{
+    size_t n = 0;
+    while (s[n] && (unsigned char)s[n] < 0x80 && s[n] != '\n' && s[n] != '\\' && s[n] != '"')
+        n++;
+    return n;
 }
 
 /* What is no UTF-8 would make the whole answer unreadable. */
 static void put_escaped(struct bh_buf *out, const char *s, bool quotes)
 {
     while (*s) {
-        const size_t n = bh_utf8_len((const unsigned char *)s);
+        size_t n = plain(s);
+        if (n == 0)
+            n = bh_utf8_len((const unsigned char *)s);
         if (n == 0)
             bh_buf_str(out, "?");
         else if (*s == '\n')
@@ -164,7 +180,8 @@ static void put_name(struct bh_buf *out, const struct bh_family *f, const char *
     const char *at = f->labels, *label;
     bool first = true, names;
     size_t n;
-    bh_buf_printf(out, "%s%s", f->name, suffix);
+    bh_buf_str(out, f->name);
+    bh_buf_str(out, suffix);
     for (size_t i = 0; next_label(&at, &label, &n, &names); i++) {
         if (!row->labels[i])
             continue;

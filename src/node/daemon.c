@@ -21,6 +21,7 @@
 #include "node/upkeep.h"
 #include "node/watch/canary.h"
 #include "node/watch/drift.h"
+#include "store/db_cache.h"
 #include "store/state_policy.h"
 
 #include <errno.h>
@@ -236,40 +237,72 @@ static void look_again(struct bh_daemon *d, enum bh_gpu_depth depth)
         d->look_deep = false;
 }
 
-static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
+/* ---- once a second ---- */
+
+static void chore_leases(struct bh_daemon *d)
 {
-    struct bh_daemon *d = arg;
-    struct bh_err err;
-    uint64_t wait_ms;
-    static unsigned ticks;
-    /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
-    const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
-    d->whys_left = WHYS;
-    bh_daemon_clock_tick(d);
     bh_worker_tick();
     bh_life_tick(d);
     bh_decide_tick(d);
-    bh_mech_tick(d);
-    bh_upkeep_tick(d);
-    bh_retain_tick(d);
-    bh_health_tick(d);
-    bh_sleep_tick(d);
+}
+
+static void chore_owed(struct bh_daemon *d)
+{
+    struct bh_err err;
     if (bh_owed_any(&d->owed) && !d->broken_until_ms && bh_ops_owe(d, NULL, true, &err) < 0)
         bh_daemon_say(d, "the log is still owed what happened: %s", err.msg);
+}
+
+static void chore_look(struct bh_daemon *d)
+{
+    static unsigned ticks;
+    /* Asking a driver costs more than all the rest of an idle daemon: less often while nobody wants to know. */
+    const bool idle = bh_daemon_now(d) > d->asked_ms + ASKED_MS;
     const bool deep = ++ticks % bh_watch_ticks_deep(idle) == 0 || d->look_deep;
     if (deep || ticks % bh_watch_ticks(d, idle) == 0)
         look_again(d, !deep ? BH_GPU_USERS : ticks % LINKS_TICKS == 0 ? BH_GPU_FLEET : BH_GPU_STATE);
     if (deep)
         bh_meter_look(d);
-    if (!bh_store_in_transaction(d->store)) {
-        const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
-        (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
-        d->meter.audit_failures += rc < 0;
-        if (rc < 0)
-            bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
-    }
+}
+
+static void chore_audit(struct bh_daemon *d)
+{
+    struct bh_err err;
+    uint64_t wait_ms;
+    if (bh_store_in_transaction(d->store))
+        return;
+    const int rc = bh_audit_tick(d->audit, &wait_ms, &err);
+    (void)snprintf(d->checks.audit, sizeof(d->checks.audit), "%.190s", rc < 0 ? err.msg : "");
+    d->meter.audit_failures += rc < 0;
+    if (rc < 0)
+        bh_daemon_say(d, "the audit log got no checkpoint: %s", err.msg);
+}
+
+/*
+ * In this order, each in a turn of its own: some write and wait for the disk, some begin a process, and who asks meanwhile is answered
+ * between two of them. The last one starts a cycle, for time itself decides: minimum run times, deadlines, reservations.
+ */
+static void (*const chores[])(struct bh_daemon *) = {
+    chore_leases,  bh_mech_tick, bh_upkeep_tick, bh_retain_tick, bh_health_tick,
+    bh_sleep_tick, chore_owed,   chore_look,     chore_audit,    bh_daemon_due};
+
+static int on_chore(sd_event_source *source, void *arg)
+{
+    struct bh_daemon *d = arg;
+    if (d->chore < BH_COUNT_OF(chores))
+        chores[d->chore++](d);
+    return d->chore < BH_COUNT_OF(chores) ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
+{
+    struct bh_daemon *d = arg;
+    d->whys_left = WHYS;
+    bh_daemon_clock_tick(d);
     (void)sd_notify(0, "WATCHDOG=1");
-    bh_daemon_due(d); /* time itself decides: minimum run times, deadlines, reservations */
+    if (d->chore >= BH_COUNT_OF(chores)) /* else it was a long second, and they go on */
+        d->chore = 0;
+    (void)sd_event_source_set_enabled(d->chore_source, SD_EVENT_ON);
     (void)sd_event_source_set_time(source, usec + TICK_US);
     return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -474,6 +507,10 @@ static int make_loop(struct bh_daemon *d, struct bh_err *err)
     if (rc >= 0) /* after all that came in in one turn */
         rc = sd_event_source_set_priority(d->turn_source, SD_EVENT_PRIORITY_IDLE);
     if (rc >= 0)
+        rc = sd_event_add_defer(d->loop, &d->chore_source, on_chore, d);
+    if (rc >= 0)
+        rc = sd_event_source_set_enabled(d->chore_source, SD_EVENT_OFF);
+    if (rc >= 0)
         rc = sd_event_now(d->loop, CLOCK_MONOTONIC, &now);
     if (rc >= 0)
         rc = sd_event_add_time(d->loop, &d->tick_source, CLOCK_MONOTONIC, now + TICK_US, 50000, on_tick, d);
@@ -502,6 +539,7 @@ int bh_daemon_start(struct bh_daemon *d, struct bh_err *err)
 {
     bool shares;
     bh_limits_raise_files(); /* one for each lease and each caller */
+    bh_store_cache_apart();  /* a process is begun for each lease, and more */
     int rc = make_folders(d, err);
     if (rc == BH_OK)
         rc = find_programs(d, err);
@@ -601,5 +639,6 @@ void bh_daemon_fini(struct bh_daemon *d)
         bh_cgroups_close(&d->cgroups);
     sd_event_source_unref(d->turn_source);
     sd_event_source_unref(d->tick_source);
+    sd_event_source_unref(d->chore_source);
     sd_event_unref(d->loop);
 }

@@ -180,6 +180,8 @@ struct bh_daemon {
     struct bh_idmap came_in; /* tokens and users that asked for something since the start */
     struct bh_owed owed;     /* what is not in the log yet and has happened all the same */
     sd_event_source *turn_source, *tick_source, *look_source, *api_source;
+    sd_event_source *chore_source; /* what is left of a tick */
+    size_t chore;                  /* ... from here on */
     struct bh_clock clock;
     uint64_t last_ms;         /* what it said last; it never goes back */
     uint64_t broken_until_ms; /* the disk failed: nothing is decided before */
@@ -195,7 +197,7 @@ struct bh_daemon {
     bool moved;               /* the GPUs are not those that it started with */
     bool shares;              /* cards may be shared: the driver was seen to clear what it frees */
     bool stopping;
-    bool was_held; /* the doctor knows of jobs that are set aside */
+    bool any_held; /* jobs may be set aside; else nobody looks for one among ten thousand */
     bool started;  /* up to where requests are served */
 };
 

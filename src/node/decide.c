@@ -86,6 +86,7 @@ static void hold(struct bh_daemon *d, struct bh_life *run, const char *words)
     if (!is_held_for(run, words))
         bh_daemon_say(d, "J%llu: %s", (unsigned long long)run->job, words);
     run->held_ms = bh_daemon_now(d) + HOLD_MS;
+    d->any_held = true;
     bh_life_note(&run->held, words);
 }
 
@@ -515,7 +516,7 @@ bool bh_decide_check(const struct bh_daemon *d, struct bh_arena *arena, struct b
 {
     const struct bh_life *first = NULL;
     size_t n = 0;
-    for (size_t i = 0; i < d->runs.n; i++)
+    for (size_t i = 0; d->any_held && i < d->runs.n; i++)
         if (d->runs.at[i]->held_ms) {
             first = first ? first : d->runs.at[i];
             n++;
@@ -536,7 +537,9 @@ void bh_decide_tick(struct bh_daemon *d)
     struct bh_err err;
     bool held = false, again = false;
     const uint64_t now_ms = bh_daemon_now(d);
-    for (size_t i = d->broken_until_ms ? 0 : d->runs.n; i-- > 0;) { /* one that is refused leaves its place */
+    if (d->broken_until_ms || !d->any_held)
+        return;
+    for (size_t i = d->runs.n; i-- > 0;) { /* one that is refused leaves its place */
         struct bh_life *run = d->runs.at[i];
         if (!run->held_ms)
             continue;
@@ -549,9 +552,8 @@ void bh_decide_tick(struct bh_daemon *d)
         else
             again = true; /* what it has is the scheduler's again */
     }
-    if (held || d->was_held)
-        bh_checks_stale(d);
-    d->was_held = held;
+    bh_checks_stale(d);
+    d->any_held = held;
     if (again && bh_decide_anew(d, &err) < 0)
         bh_decide_later(d, &err);
 }

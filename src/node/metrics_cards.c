@@ -45,14 +45,20 @@ struct cards {
     struct bh_arena arena;
     bh_store_cards rows;
     BH_VEC(struct card) at;
+    size_t last; /* that was asked for */
     uint64_t alive, idle, fragmented, cordoned, failed, quarantined, no_memory, no_compute; /* thousandths */
 };
 
 static struct card *card_of(struct cards *c, const char *uuid)
 {
-    for (size_t i = 0; i < c->at.n; i++)
-        if (bh_str_eq(c->at.at[i].placed->uuid, uuid))
+    /* Slices are listed card by card. */
+    for (size_t k = 0; k < c->at.n; k++) {
+        const size_t i = (c->last + k) % c->at.n;
+        if (bh_str_eq(c->at.at[i].placed->uuid, uuid)) {
+            c->last = i;
             return &c->at.at[i];
+        }
+    }
     return NULL;
 }
 

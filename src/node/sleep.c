@@ -471,6 +471,16 @@ static uint64_t agreed(const struct bh_daemon *d, const struct bh_life *run)
     return 0;
 }
 
+/* Somebody did: most policies have nobody who did, and then no lease is looked at. */
+static bool anybody_agreed(const struct bh_daemon *d)
+{
+    const struct bh_policy *p = d->book.policy;
+    for (size_t i = 0; p && i < p->tenants.n; i++)
+        if (p->tenants.at[i].idle.sleep_after_ms)
+            return true;
+    return false;
+}
+
 struct look {
     uint64_t busy_ns, cpu_ns;
     bool suspended, paused;
@@ -592,7 +602,7 @@ void bh_sleep_tick(struct bh_daemon *d)
             d->sleepers.idle.at[i] = d->sleepers.idle.at[--d->sleepers.idle.n];
             d->sleepers.swept = false;
         }
-    for (size_t i = 0; !any && i < d->runs.n; i++)
+    for (size_t i = anybody_agreed(d) ? 0 : d->runs.n; !any && i < d->runs.n; i++)
         any = agreed(d, d->runs.at[i]) != 0;
     if (d->broken_until_ms || bh_store_in_transaction(d->store))
         return;

@@ -192,6 +192,7 @@ void bh_store_close(struct bh_store *take_store)
         return;
     while (s->depth)
         bh_store_rollback(s);
+    bh_store_release(s);
     bh_sql_forget(s);
     sqlite3_close(s->db);
     bh_store_unlock(s->lock);
@@ -231,6 +232,24 @@ static int run_cached(struct bh_store *s, const char *text, struct bh_err *err)
     return rc < 0 ? rc : bh_sql_run(&q, NULL, err);
 }
 
+/* A question that was begun and has more to say keeps its moment, and all others are asked of the same one. */
+void bh_store_hold(struct bh_store *s)
+{
+    struct bh_sql q;
+    struct bh_err err;
+    if (s->depth || s->held || bh_sql_get(s, "SELECT 1 FROM sqlite_schema", &q, &err) < 0)
+        return;
+    if (bh_sql_step(&q, &err) > 0)
+        s->held = q.stmt;
+}
+
+void bh_store_release(struct bh_store *s)
+{
+    if (s->held)
+        sqlite3_reset(s->held);
+    s->held = NULL;
+}
+
 /* Savepoints of one name stack: the innermost is meant. */
 int bh_store_begin(struct bh_store *s, struct bh_err *err)
 {
@@ -238,6 +257,7 @@ int bh_store_begin(struct bh_store *s, struct bh_err *err)
         return bh_fail(err, BH_DENIED, "'%s' is open to read only", s->path);
     if (undone(s))
         return bh_fail(err, BH_SYSTEM, "the transaction was undone when the disk failed");
+    bh_store_release(s); /* what is written is written to what is there now */
     int rc = s->unsure ? bh_store_seal(s, err) : 0;
     if (rc == 0)
         rc = run_cached(s, s->depth ? "SAVEPOINT inner" : "BEGIN IMMEDIATE", err);
@@ -296,6 +316,16 @@ bool bh_store_in_transaction(const struct bh_store *s)
 uint64_t bh_store_changes(const struct bh_store *s)
 {
     return (uint64_t)sqlite3_total_changes64(s->db);
+}
+
+uint64_t bh_store_drops(const struct bh_store *s)
+{
+    return s->drops;
+}
+
+void bh_store_drops_add(struct bh_store *s)
+{
+    s->drops++;
 }
 
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err)

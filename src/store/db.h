@@ -64,8 +64,18 @@ int bh_store_commit(struct bh_store *s, struct bh_err *err) BH_MUST_USE; /* on f
 void bh_store_rollback(struct bh_store *s);
 bool bh_store_in_transaction(const struct bh_store *s);
 bool bh_store_unsure(const struct bh_store *s);
+/*
+ * Several questions about one moment: until the release all are answered from the state as it is now, and the locks of the file are
+ * taken once instead of for each. For a few milliseconds; whoever begins a transaction meanwhile ends it. Nothing is wrong where it
+ * cannot be had: each question stands for itself then.
+ */
+void bh_store_hold(struct bh_store *s);
+void bh_store_release(struct bh_store *s);
 /* Grows with every row that is written here, whatever becomes of it: what was read at the same number still holds. */
 uint64_t bh_store_changes(const struct bh_store *s);
+/* Grows with every time that something is taken out of the books here, whatever becomes of it; for state_history.c to say so. */
+uint64_t bh_store_drops(const struct bh_store *s);
+void bh_store_drops_add(struct bh_store *s);
 
 /* The file itself: pages, indexes, references. BH_REFUSED with the first findings. */
 int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err) BH_MUST_USE;

@@ -32,6 +32,41 @@ TEST(a_new_store_is_private_durable_and_of_the_newest_schema)
     fix_fini(&f);
 }
 
+/* A second one to write cannot be had: as another program's, past the lock. */
+static void write_beside(const struct fix *f, const char *text)
+{
+    sqlite3 *db = NULL;
+    CHECK_EQ(sqlite3_open(f->at.path, &db), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+TEST(what_is_held_is_one_moment)
+{
+    struct fix f;
+    fix_init(&f);
+    bh_store_hold(f.s);
+    bh_store_hold(f.s);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 0);
+    write_beside(&f, "INSERT INTO notes(key, value) VALUES ('a', x'31')");
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 0);
+    bh_store_release(f.s);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 1);
+    bh_store_release(f.s);
+    /* Who writes writes to what is there now, and may do so at any time. */
+    bh_store_hold(f.s);
+    write_beside(&f, "INSERT INTO notes(key, value) VALUES ('b', x'31')");
+    CHECK_EQ(bh_store_begin(f.s, &f.err), 0);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 2);
+    CHECK_EQ(bh_store_note_set_text(f.s, "c", "1", &f.err), 0);
+    bh_store_hold(f.s);
+    bh_store_release(f.s);
+    CHECK_EQ(bh_store_commit(f.s, &f.err), 0);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 3);
+    bh_store_hold(f.s); /* and whoever closes it needs no release */
+    fix_fini(&f);
+}
+
 TEST(transactions_nest)
 {
     struct fix f;

@@ -3,6 +3,9 @@
 #include "store/state_inside.h"
 #include "store/state_slice.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static const char *const healths[] = {
     [BH_CARD_OK] = "ok", [BH_CARD_SUSPECT] = "suspect", [BH_CARD_BAD] = "bad"};
 const struct bh_words bh_words_card_health = {healths, BH_COUNT_OF(healths)};
@@ -148,12 +151,22 @@ int bh_store_card_get(struct bh_store *s, struct bh_arena *arena, const char *uu
     return rc;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const struct bh_store_card *x = a, *y = b;
+    return x->index != y->index ? (x->index < y->index ? -1 : 1) : strcmp(x->uuid, y->uuid);
+}
+
 int bh_store_cards_list(struct bh_store *s, struct bh_arena *arena, bh_store_cards *ret, struct bh_err *err)
 {
+    const size_t first = ret->n;
     struct bh_sql q;
-    int rc = bh_sql_get(s, CARD_COLUMNS " ORDER BY number, uuid", &q, err);
+    int rc = bh_sql_get(s, CARD_COLUMNS, &q, err);
     if (rc < 0)
         return rc;
     bh_state_rows(&q, arena, ret, read_card, rc, err);
+    /* Here and not by SQLite, which copies every row with all its words to do so: this is asked for all the time. */
+    if (rc == 0 && ret->n > first)
+        qsort(ret->at + first, ret->n - first, sizeof(*ret->at), by_number);
     return rc;
 }

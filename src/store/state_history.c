@@ -93,6 +93,7 @@ int bh_store_history_drop(struct bh_store *s, uint64_t before_ms, uint32_t most,
         {"DELETE FROM jobs WHERE id IN (SELECT job FROM history_over ORDER BY job LIMIT ?1)", &ret->jobs},
     };
     *ret = (struct bh_store_dropped){.jobs = 0};
+    bh_store_drops_add(s);
     int rc = permit(s, before_ms, err);
     if (rc == 0)
         rc = list_leases(s, most, ret, err);
