@@ -4,8 +4,8 @@
 1,000 live leases (parts of 64 simulated H100, the work is `sleep`), 10,000 jobs that wait, 200 API clients. Real keepers and
 cgroups, but without the gate: a governor takes 128 leases (core/govern), and a thousand wardens are not what is measured here.
 $BH_LOAD_LEASES, $BH_LOAD_JOBS and $BH_LOAD_CLIENTS make it smaller; $BH_LOAD_BUILT (the src folder of another build) has the keepers and the rest:
-a thousand of them with AddressSanitizer, beside a daemon that has it too, do not fit into a small machine. The machine's own load is printed beside the numbers: they
-are worth as much as that is low. A mark says which are past their bounds; timings fail nothing here.
+a thousand of them with AddressSanitizer, beside a daemon that has it too, do not fit into a small machine. The machine's own load, and what a virtual one lost to others while reads were timed, are printed beside the numbers: they
+are worth as much as those are low. A mark says which are past their bounds; timings fail nothing here.
 
 What is in the numbers: reads are timed by the client, with its own Python and with the wait for a processor that it shares with
 keepers, tenants and the simulated driver. Idle CPU is the daemon's with all children that it waited for, so with every look at
@@ -209,6 +209,12 @@ def restart(n):
     return time.monotonic() - began
 
 
+def processors():
+    """Of all time of this machine's processors: in all, and taken by others on the same hardware."""
+    fields = [int(x) for x in pathlib.Path('/proc/stat').read_text().split('\n', 1)[0].split()[1:9]]
+    return sum(fields), fields[7]
+
+
 def rss_mib(pid):
     text = pathlib.Path(f'/proc/{pid}/status').read_text()
     return {k: int(text.partition(k + ':')[2].split()[0]) / 1024 for k in ('VmRSS', 'RssAnon', 'RssShmem', 'VmHWM')}
@@ -234,7 +240,9 @@ def measure(n, title):
     time.sleep(IDLE_S)
     out['idle CPU, % of a core'] = (cpu_s(n.process.pid) - began) / IDLE_S * 100
     out['its listener, simulated, %'] = (listener_s(n.process.pid) - heard) / IDLE_S * 100
+    before = processors()
     took, bad, (granted, waited) = reads(n, lambda: grants(n))
+    whole, stolen = (b - a for a, b in zip(before, processors()))
     out['reads'] = len(took)
     out['reads that failed'] = bad
     out['read p50, ms'] = p(took, 0.5) * 1000
@@ -249,6 +257,7 @@ def measure(n, title):
     out['of it anonymous, MiB'] = memory['RssAnon']
     out['restart, s'] = restart(n)
     out['load of the machine'] = os.getloadavg()[0]
+    out['stolen from it, %'] = stolen / whole * 100
     print(f'# {title}: measured', flush=True)
     return out
 

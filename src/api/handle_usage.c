@@ -158,25 +158,42 @@ static bool asks_for_all(const struct bh_api_req *q, const struct bh_store_usage
            !((const struct bh_q_usage *)q->in)->to_ms && bh_api_sees_all(q);
 }
 
+/* What one caller takes of the thread is counted; who took too much comes later. */
+struct turn {
+    uint64_t now_ms, began_ms;
+};
+
+static int begin_turn(struct bh_api_core *core, struct bh_api_req *q, struct turn *ret, struct bh_err *err)
+{
+    uint64_t wait_ms;
+    *ret = (struct turn){clock_ms(CLOCK_MONOTONIC), clock_ms(CLOCK_THREAD_CPUTIME_ID)};
+    if (bh_toll_may(&core->sums, q->caller.principal, bh_api_sees_all(q) ? PURSE_OF_ALL_MS : PURSE_MS,
+                    ret->now_ms, &wait_ms))
+        return 0;
+    q->problem.retry_s = wait_ms < RETRY_MAX_MS ? (uint32_t)(wait_ms / 1000 + 1) : RETRY_MAX_MS / 1000;
+    return bh_fail(err, BH_BUSY,
+                   "you asked for more of the books of usage than there is time for; ask again in %u s",
+                   q->problem.retry_s);
+}
+
+static void end_turn(struct bh_api_core *core, const struct bh_api_req *q, const struct turn *t)
+{
+    bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - t->began_ms, t->now_ms);
+}
+
 static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
                           const struct bh_store_usage_filter *f, enum bh_store_usage_by by,
                           bh_store_usage_sums *ret, bh_store_usage_cards *ret_cards, struct bh_err *err)
 {
-    const uint64_t now_ms = clock_ms(CLOCK_MONOTONIC), began_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID);
-    const bool all = bh_api_sees_all(q);
-    uint64_t wait_ms;
-    if (!bh_toll_may(&core->sums, q->caller.principal, all ? PURSE_OF_ALL_MS : PURSE_MS, now_ms, &wait_ms)) {
-        q->problem.retry_s = wait_ms < RETRY_MAX_MS ? (uint32_t)(wait_ms / 1000 + 1) : RETRY_MAX_MS / 1000;
-        return bh_fail(err, BH_BUSY,
-                       "you asked for more sums over usage than there is time for; ask again in %u s",
-                       q->problem.retry_s);
-    }
-    int rc = asks_for_all(q, f, by)
-                 ? bh_store_tally_sum(core->store, &q->arena, &core->tally, f->to_ms, ret, err)
-                 : add_up(core, q, &q->arena, f, by, ret, err);
-    if (rc == 0 && by == BH_USAGE_OF_GPU && all)
+    struct turn turn;
+    int rc = begin_turn(core, q, &turn, err);
+    if (rc < 0)
+        return rc;
+    rc = asks_for_all(q, f, by) ? bh_store_tally_sum(core->store, &q->arena, &core->tally, f->to_ms, ret, err)
+                                : add_up(core, q, &q->arena, f, by, ret, err);
+    if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
         rc = bh_store_usage_cards_list(core->store, &q->arena, f, ret_cards, err);
-    bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - began_ms, now_ms);
+    end_turn(core, q, &turn);
     return rc;
 }
 
@@ -333,10 +350,14 @@ int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
 {
     struct bh_store_usage_filter f;
     uint64_t next = UINT64_MAX;
+    struct turn turn;
     struct bh_err err;
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
+    rc = begin_turn(core, q, &turn, &err); /* to find few of many takes as long as to add them up */
+    if (rc < 0)
+        return bh_api_fail(q, rc, &err);
     if (!f.tenant)
         f.tenant = bh_api_only_tenant(q);
     /* How long it takes to find nothing to show would tell how much a neighbour had. */
@@ -346,6 +367,7 @@ int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
     bh_json_open(&q->json, '[');
     if (sees)
         rc = records_json(core, q, &f, &next, &err);
+    end_turn(core, q, &turn);
     if (rc < 0)
         return bh_api_fail(q, rc, &err);
     bh_json_close(&q->json, ']');

@@ -148,19 +148,20 @@ TEST(nothing_is_looked_up_of_a_neighbour)
     }
 }
 
-/* One thread answers everybody: who took much of it for sums waits, and others ask on. */
-TEST(sums_of_usage_are_given_in_turn)
+/* One thread answers everybody: who took much of it for sums, or to find few rows of many, waits, and others ask on. */
+TEST(usage_is_given_in_turn)
 {
     const struct bh_api_grant grant = {BH_ROLE_TENANT_ADMIN, "a"};
     const struct bh_api_view view = {.now_ms = 1000};
     static struct bh_api_core core;
     core.view = &view; /* and no store */
     bh_toll_pay(&core.sums, "user:x", UINT64_C(1000) * UINT32_MAX, 0);
-    for (int i = 0; i < 2; i++) {
+    for (int k = 0; k < 4; k++) {
+        const int i = k % 2;
         struct bh_api_req q;
         bh_api_req_init(&q);
         q.method = "GET";
-        q.path = "/v1/usage";
+        q.path = k < 2 ? "/v1/usage" : "/v1/usage/records";
         q.caller = (struct bh_api_caller){
             .principal = i ? "user:y" : "user:x", .user = "x", .grants = &grant, .n_grants = 1};
         if (i) /* of a neighbour nothing is asked, so there need be no store */

@@ -46,7 +46,12 @@ enum {
     POLICY_MAX = 64 << 20,
     LOCK_TRIES = 30,
     LOCK_MS = 100,
-    API_ROW = 4
+    API_ROW = 4,
+    API_MS = 10,
+    /* Of what waits until nobody asks for anything; what is between the two is each lease's own (bh_daemon_idle). */
+    TURN_FIRST = SD_EVENT_PRIORITY_IDLE - 1,
+    TURN_LAST = SD_EVENT_PRIORITY_IDLE + 1,
+    API_LAST = SD_EVENT_PRIORITY_IDLE + 2
 };
 
 uint64_t bh_daemon_now(struct bh_daemon *d)
@@ -107,20 +112,37 @@ int bh_daemon_take_policy(struct bh_daemon *d, struct bh_err *err)
 
 /* ---- the loop ---- */
 
-void bh_daemon_had_turn(struct bh_daemon *d)
+static void api_first(struct bh_daemon *d)
 {
     if (d->api_row >= API_ROW && d->api_source)
         (void)sd_event_source_set_priority(d->api_source, SD_EVENT_PRIORITY_NORMAL);
     d->api_row = 0;
 }
 
-/* Who asks without end must not keep everybody else's work from going on: after a few times it comes after that once. */
-static void give_way(struct bh_daemon *d)
+/* Who asks without end, or for much, must not keep everybody else's work from going on: after a few times it comes after that once. */
+static void give_way(struct bh_daemon *d, uint64_t took_ms)
 {
-    if (d->api_row >= API_ROW)
-        bh_daemon_had_turn(d); /* nothing else was there */
-    else if (++d->api_row == API_ROW)
-        (void)sd_event_source_set_priority(d->api_source, SD_EVENT_PRIORITY_IDLE + 1);
+    if (d->api_row >= API_ROW) {
+        api_first(d); /* nothing else was there */
+        return;
+    }
+    d->api_row = took_ms >= API_MS ? API_ROW : d->api_row + 1;
+    if (d->api_row == API_ROW)
+        (void)sd_event_source_set_priority(d->api_source, API_LAST);
+}
+
+int bh_daemon_idle(struct bh_daemon *d, sd_event_source **ret, sd_event_handler_t then, void *arg)
+{
+    const int rc = sd_event_add_defer(d->loop, ret, then, arg);
+    if (rc >= 0)
+        (void)sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_IDLE);
+    return rc;
+}
+
+void bh_daemon_had_turn(struct bh_daemon *d)
+{
+    api_first(d);
+    (void)sd_event_source_set_priority(d->turn_source, TURN_FIRST);
 }
 
 static int on_turn(sd_event_source *source, void *arg)
@@ -128,7 +150,8 @@ static int on_turn(sd_event_source *source, void *arg)
     struct bh_daemon *d = arg;
     struct bh_err err;
     (void)source;
-    bh_daemon_had_turn(d);
+    api_first(d);
+    (void)sd_event_source_set_priority(d->turn_source, TURN_LAST); /* until another had its turn */
     /* One commit a turn, so that nobody waits for two; but not for ever, where commands keep coming. */
     const bool commits = bh_store_in_transaction(d->store) || d->pending.n;
     (void)bh_ops_commit(d, &err); /* whoever asked is told */
@@ -157,7 +180,7 @@ static int on_api(sd_event_source *source, int fd, uint32_t events, void *arg)
     bh_api_run(d->api);
     if (d->pending.n || bh_store_in_transaction(d->store))
         bh_daemon_due(d);
-    give_way(d);
+    give_way(d, bh_daemon_now(d) - now_ms);
     return 0;
 }
 
@@ -286,13 +309,23 @@ static void (*const chores[])(struct bh_daemon *) = {
     chore_leases,  bh_mech_tick, bh_upkeep_tick, bh_retain_tick, bh_health_tick,
     bh_sleep_tick, chore_owed,   chore_look,     chore_audit,    bh_daemon_due};
 
+static void next_chore(struct bh_daemon *d);
+
 static int on_chore(sd_event_source *source, void *arg)
 {
     struct bh_daemon *d = arg;
-    bh_daemon_had_turn(d); /* else all of them come before whoever asked more than a few times */
-    if (d->chore < BH_COUNT_OF(chores))
-        chores[d->chore++](d);
-    return d->chore < BH_COUNT_OF(chores) ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
+    (void)source;
+    bh_daemon_had_turn(d);
+    d->chore_source = sd_event_source_disable_unref(d->chore_source);
+    chores[d->chore++](d);
+    next_chore(d);
+    return 0;
+}
+
+static void next_chore(struct bh_daemon *d)
+{
+    if (d->chore < BH_COUNT_OF(chores) && !d->chore_source)
+        (void)bh_daemon_idle(d, &d->chore_source, on_chore, d); /* or at the next tick */
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
@@ -303,7 +336,7 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *arg)
     (void)sd_notify(0, "WATCHDOG=1");
     if (d->chore >= BH_COUNT_OF(chores)) /* else it was a long second, and they go on */
         d->chore = 0;
-    (void)sd_event_source_set_enabled(d->chore_source, SD_EVENT_ON);
+    next_chore(d);
     (void)sd_event_source_set_time(source, usec + TICK_US);
     return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -506,11 +539,7 @@ static int make_loop(struct bh_daemon *d, struct bh_err *err)
     if (rc >= 0)
         rc = sd_event_add_defer(d->loop, &d->turn_source, on_turn, d);
     if (rc >= 0) /* after all that came in in one turn */
-        rc = sd_event_source_set_priority(d->turn_source, SD_EVENT_PRIORITY_IDLE);
-    if (rc >= 0)
-        rc = sd_event_add_defer(d->loop, &d->chore_source, on_chore, d);
-    if (rc >= 0)
-        rc = sd_event_source_set_enabled(d->chore_source, SD_EVENT_OFF);
+        rc = sd_event_source_set_priority(d->turn_source, TURN_FIRST);
     if (rc >= 0)
         rc = sd_event_now(d->loop, CLOCK_MONOTONIC, &now);
     if (rc >= 0)
@@ -640,6 +669,6 @@ void bh_daemon_fini(struct bh_daemon *d)
         bh_cgroups_close(&d->cgroups);
     sd_event_source_unref(d->turn_source);
     sd_event_source_unref(d->tick_source);
-    sd_event_source_unref(d->chore_source);
+    sd_event_source_disable_unref(d->chore_source);
     sd_event_unref(d->loop);
 }

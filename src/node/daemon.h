@@ -205,7 +205,11 @@ struct bh_daemon {
 uint64_t bh_daemon_now(struct bh_daemon *d);
 /* At the end of this turn of the loop: commit what was asked for, answer, decide. */
 void bh_daemon_due(struct bh_daemon *d);
-/* What waits until nobody asks for anything has had its turn: the API comes first again. */
+/*
+ * Once, when nobody asks for anything, behind all that wait for that already: those and the daemon's own turns take turns. Made anew each
+ * time: a source that is only enabled again keeps its place before all others. Says bh_daemon_had_turn first.
+ */
+int bh_daemon_idle(struct bh_daemon *d, sd_event_source **ret, sd_event_handler_t then, void *arg);
 void bh_daemon_had_turn(struct bh_daemon *d);
 /* The rows of the GPUs anew, from what the driver said last and what the store says now. */
 void bh_daemon_show(struct bh_daemon *d);

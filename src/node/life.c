@@ -387,10 +387,8 @@ static int on_soon(sd_event_source *source, void *arg)
 static void soon(struct bh_daemon *d, struct bh_life *run)
 {
     run->source = sd_event_source_disable_unref(run->source);
-    if (sd_event_add_defer(d->loop, &run->source, on_soon, run) < 0)
+    if (bh_daemon_idle(d, &run->source, on_soon, run) < 0)
         (void)on_soon(NULL, run);
-    else
-        (void)sd_event_source_set_priority(run->source, SD_EVENT_PRIORITY_IDLE);
 }
 
 void bh_life_prepare(struct bh_daemon *d, struct bh_life *run)

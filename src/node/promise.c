@@ -200,13 +200,25 @@ static bool has_waiver(const struct bh_policy *p, const struct bh_waiver *w)
     return false;
 }
 
-/* Of the same rule and scope. */
-static const struct bh_waiver *waiver_like(const struct bh_policy *p, const struct bh_waiver *w)
+/* The one that it is in the place of: of the same rule and scope, and no longer there. NULL: none. */
+static const struct bh_waiver *waiver_before(const struct change *c, const struct bh_waiver *w)
 {
-    for (size_t i = 0; p && i < p->waivers.n; i++)
-        if (same(p->waivers.at[i].rule, w->rule) && same(p->waivers.at[i].scope, w->scope))
-            return &p->waivers.at[i];
+    for (size_t i = 0; c->from && i < c->from->waivers.n; i++) {
+        const struct bh_waiver *x = &c->from->waivers.at[i];
+        if (same(x->rule, w->rule) && same(x->scope, w->scope) && !has_waiver(c->to, x))
+            return x;
+    }
     return NULL;
+}
+
+static bool is_replaced(const struct change *c, const struct bh_waiver *w)
+{
+    for (size_t i = 0; i < c->to->waivers.n; i++) {
+        const struct bh_waiver *x = &c->to->waivers.at[i];
+        if (!has_waiver(c->from, x) && waiver_before(c, x) == w)
+            return true;
+    }
+    return false;
 }
 
 /* `eve, until 2030-01-01`. NULL: there is none. */
@@ -242,11 +254,11 @@ static int compare_waivers(const struct change *c)
     for (size_t i = 0; rc == BH_OK && i < c->to->waivers.n; i++) {
         const struct bh_waiver *w = &c->to->waivers.at[i];
         if (!has_waiver(c->from, w))
-            rc = say_waiver(c, waiver_like(c->from, w), w);
+            rc = say_waiver(c, waiver_before(c, w), w);
     }
     for (size_t i = 0; rc == BH_OK && c->from && i < c->from->waivers.n; i++) {
         const struct bh_waiver *w = &c->from->waivers.at[i];
-        if (!waiver_like(c->to, w))
+        if (!has_waiver(c->to, w) && !is_replaced(c, w))
             rc = say_waiver(c, w, NULL);
     }
     return rc;

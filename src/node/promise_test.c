@@ -87,10 +87,10 @@ TEST(what_was_changed)
                   "policy.waiver tenant:a -: - > eve, until 2030-01-01; moved\n"));
 }
 
-#define WAIVER(approver, day)                                                                                \
-    "waivers:\n  - {rule: BH-050, scope: \"tenant:a\", reason: moved, approver: " approver ", expires: " day \
-    "}\n"
-#define ONE HEAD TENANT("a", "serving", "model: hard, gpus: 2")
+#define ALSO(approver, day) \
+    "  - {rule: BH-050, scope: \"tenant:a\", reason: moved, approver: " approver ", expires: " day "}\n"
+#define WAIVER(approver, day) "waivers:\n" ALSO(approver, day)
+#define ONE                   HEAD TENANT("a", "serving", "model: hard, gpus: 2")
 
 TEST(a_waiver_that_lasts_longer_and_one_that_is_gone)
 {
@@ -99,6 +99,14 @@ TEST(a_waiver_that_lasts_longer_and_one_that_is_gone)
     CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE,
                   "policy.waiver tenant:a -: eve, until 2030-01-01 > -; moved\n"));
     CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE WAIVER("eve", "2030-01-01"), ""));
+    /* two of the same rule and scope: one comes, one of them goes, or one is put in the place of both */
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01"), ONE WAIVER("eve", "2030-01-01") ALSO("bob", "2040-01-01"),
+                  "policy.waiver tenant:a -: - > bob, until 2040-01-01; moved\n"));
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01") ALSO("bob", "2040-01-01"), ONE WAIVER("eve", "2030-01-01"),
+                  "policy.waiver tenant:a -: bob, until 2040-01-01 > -; moved\n"));
+    CHECK(is_said(ONE WAIVER("eve", "2030-01-01") ALSO("bob", "2040-01-01"), ONE WAIVER("eve", "2031-01-01"),
+                  "policy.waiver tenant:a -: eve, until 2030-01-01 > eve, until 2031-01-01; moved\n"
+                  "policy.waiver tenant:a -: bob, until 2040-01-01 > -; moved\n"));
 }
 
 TEST(a_quota_by_the_name_of_a_resource)

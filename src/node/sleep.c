@@ -136,17 +136,26 @@ static bool is_active(const struct bh_life *run)
     return run && run->state == BH_LEASE_ACTIVE;
 }
 
+/* ret "": there is no such note. */
+static int read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char ret[32], struct bh_err *err)
+{
+    struct bh_arena arena = {0};
+    struct bh_store_note note;
+    char key[32];
+    const int rc = bh_store_note_get(d->store, &arena, note_of(kind, lease, key), &note, err);
+    (void)snprintf(ret, 32, "%s", rc == BH_OK ? bh_arena_strn(&arena, note.value, note.n) : "");
+    bh_arena_fini(&arena);
+    return rc == BH_NOT_FOUND ? BH_OK : rc;
+}
+
 /* That it may sleep from now on, and for whom. A note that is there stays until it is done: it may sleep already. */
 static int write_may_sleep(struct bh_daemon *d, uint64_t lease, bool ordered, struct bh_err *err)
 {
-    struct bh_arena arena = {0};
-    struct bh_store_note there;
-    char note[32];
-    int rc = bh_store_note_get(d->store, &arena, note_of(NOTE_ASLEEP, lease, note), &there, err);
-    if (rc == BH_NOT_FOUND)
-        rc = bh_store_note_set_text(d->store, note, ordered ? "ordered" : "idle", err);
-    bh_arena_fini(&arena);
-    return rc;
+    char there[32], note[32];
+    const int rc = read_note(d, NOTE_ASLEEP, lease, there, err);
+    return rc < 0 || *there ? rc
+                            : bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, lease, note),
+                                                     ordered ? "ordered" : "idle", err);
 }
 
 /* What is about to be done, in the caller's transaction. */
@@ -161,14 +170,17 @@ static int write_note(struct bh_daemon *d, const struct bh_sleep_task *t, struct
 /* That it was begun, and by whom, is in the log already. */
 static int write_moved(struct bh_daemon *d, const struct bh_sleep_task *t, struct bh_err *err)
 {
-    char note[32];
+    char note[32], there[32] = "";
     int rc = bh_store_lease_pause(d->store, t->lease, whats[t->what].off, err);
     if (rc == BH_OK && !whats[t->what].off)
-        rc = bh_store_note_remove(d->store, note_of(NOTE_ASLEEP, t->lease, note), err);
-    if (rc == BH_OK && t->what == BH_SLEEP_SUSPEND)
-        rc = bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, t->lease, note),
-                                    t->ordered ? "ordered" : "idle", err);
-    return rc;
+        return bh_store_note_remove(d->store, note_of(NOTE_ASLEEP, t->lease, note), err);
+    /* Of one that is paused as well, or was to sleep in vain: whom somebody holds does not wake by being used. */
+    if (rc == BH_OK && t->what == BH_SLEEP_PAUSE)
+        rc = read_note(d, NOTE_ASLEEP, t->lease, there, err);
+    return rc == BH_OK && (*there || t->what == BH_SLEEP_SUSPEND)
+               ? bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, t->lease, note),
+                                        t->ordered ? "ordered" : "idle", err)
+               : rc;
 }
 
 static int write_failed(struct bh_daemon *d, const struct bh_sleep_task *t, const struct bh_life *run,
@@ -222,6 +234,8 @@ static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool 
     struct bh_sleep_idle *idle = idle_of(d, t->lease);
     if (done && is_active(run))
         bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, whats[t->what].now);
+    if (idle && done)
+        idle->by_itself = t->what == BH_SLEEP_SUSPEND && !t->ordered;
     if (!idle || !whats[t->what].moves)
         return;
     idle->active_ms = bh_daemon_now(d); /* one that failed is tried again after as long a time ... */
@@ -229,7 +243,6 @@ static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool 
     idle->again_ms =
         done ? 0 : idle->active_ms + again_after(idle->failed); /* ... and more: each is a record */
     idle->woken_ms = t->what == BH_SLEEP_WAKE && done ? idle->active_ms : idle->woken_ms;
-    idle->by_itself = done ? t->what == BH_SLEEP_SUSPEND && !t->ordered : idle->by_itself;
     idle->moved = true;
 }
 
@@ -386,18 +399,6 @@ static void begin_alone(struct bh_daemon *d, const struct bh_life *run, enum bh_
         (void)settle(d, &t, &err, false, &lost);
         show_moved(d, &t, false);
     }
-}
-
-/* ret "": there is no such note. */
-static int read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char ret[32], struct bh_err *err)
-{
-    struct bh_arena arena = {0};
-    struct bh_store_note note;
-    char key[32];
-    const int rc = bh_store_note_get(d->store, &arena, note_of(kind, lease, key), &note, err);
-    (void)snprintf(ret, 32, "%s", rc == BH_OK ? bh_arena_strn(&arena, note.value, note.n) : "");
-    bh_arena_fini(&arena);
-    return rc == BH_NOT_FOUND ? BH_OK : rc;
 }
 
 /* The words of a note. Of none, or of words that nobody knows: BH_SLEEP_WHATS. */

@@ -5,6 +5,7 @@ Usage: adverse.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT FAUL
 """
 import contextlib
 import errno
+import http.client
 import json
 import multiprocessing
 import os
@@ -23,6 +24,7 @@ import lab
 from lab import LARGE, NOBODY, has, node, policy, same, until, write
 
 FAULTS = os.path.abspath(sys.argv[6])
+READERS = 50000  # a group, and the first of its users
 
 
 def write_books(n, sql):
@@ -147,6 +149,48 @@ def test_who_asks_without_end_stops_nobody():
         finally:
             p.kill()
             p.join()
+        n.sound()
+
+
+def ask_all(path, uid, connections):
+    """One question after the other on each connection, every one of them answered."""
+    os.setgroups([READERS])
+    os.setgid(READERS)
+    os.setuid(uid)
+
+    def one():
+        while True:
+            with contextlib.suppress(OSError, http.client.HTTPException), socket.socket(socket.AF_UNIX) as s:
+                s.connect(path)
+                while True:
+                    s.sendall(b'GET /v1/jobs?limit=1000 HTTP/1.1\r\nHost: b\r\nContent-Length: 0\r\n\r\n')
+                    r = http.client.HTTPResponse(s)
+                    r.begin()
+                    r.read()
+            time.sleep(0.05)
+
+    for _ in range(connections):
+        threading.Thread(target=one, daemon=True).start()
+    time.sleep(600)
+
+
+def test_many_who_ask_for_much_stop_nobody():
+    """The daemon has more to answer than it has time: what was granted begins all the same, and what ended is cleared."""
+    with node(text=policy() + f'  - {{subject: "group:{READERS}", role: viewer}}\n') as n:
+        for _ in range(300):
+            n.submit('lab', 'sleep', '600')
+        crowd = [multiprocessing.Process(target=ask_all, args=(f'{n.run}/api.sock', READERS + i, 60), daemon=True) for i in range(3)]
+        for p in crowd:
+            p.start()
+        try:
+            time.sleep(2)
+            r = n.ask('POST', '/v1/jobs', {'tenant': 'chat', 'argv': ['true']}, timeout=100)
+            assert r.ok, r
+            until(lambda: n.rows("SELECT id FROM leases WHERE job = ? AND state = 'released'", int(r.json['id'][1:])), 60, n.log)
+        finally:
+            for p in crowd:
+                p.kill()
+                p.join()
         n.sound()
 
 

@@ -463,6 +463,34 @@ def test_sleep_outlives_the_daemon():
         n.sound()
 
 
+def worked_s(n):
+    """What the shells of its leases took of a processor."""
+    stats = [pathlib.Path(f'/proc/{p}/stat').read_text().rpartition(')')[2].split() for p in n.processes('sh')]
+    return sum(int(s[11]) for s in stats) / os.sysconf('SC_CLK_TCK')
+
+
+def test_a_pause_holds_whoever_slept_in_vain():
+    """It was to sleep by itself and could not; then somebody paused it. To be used does not resume it, whoever asks the books."""
+    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
+    with node(text=text) as n:
+        work = f'{TENANT} hold 1GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; while :; do :; done; wait'
+        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+        lease = n.active(job)
+        until(lambda: on_card(n, gpu_of(n, lease)) > 1 << 30, 60, n.log)
+        library = n.env['BULKHEAD_CUDA']
+        os.rename(library, f'{library}.away')
+        until(lambda: n.audit(event='job.suspend', outcome='failure'), 60, n.log)
+        os.rename(f'{library}.away', library)
+        until(lambda: n.post(f'/v1/leases/{lease}/pause').ok, 60, n.log)
+        n.again()
+        pathlib.Path(n.here, 'now').touch()
+        until(lambda: worked_s(n) > 4, 120, n.log)  # the daemon looks every second
+        same((is_held(n, lease), n.lease(lease)['lease']['paused'], n.audit(event='job.resume')), (True, True, []))
+        assert n.post(f'/v1/leases/{lease}/resume').ok
+        same((is_held(n, lease), n.lease(lease)['lease']['paused']), (False, False))
+        n.sound()
+
+
 def test_nobody_waits_for_the_governor_in_the_loop():
     """One tenant asks again and again while it hangs: that tenant is told to wait, and all others are answered."""
     with node() as n:

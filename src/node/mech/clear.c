@@ -281,10 +281,8 @@ static void empty(struct bh_daemon *d, struct bh_life *run)
     bh_arena_fini(&arena);
     bh_tier_rest(d, run, &e.container);
     /* No process for that: to start one takes longer than all the rest. But after whoever called, which may go on with this lease. */
-    if (!nothing_left(d, &e) || sd_event_add_defer(d->loop, &run->source, on_nothing_left, run) < 0)
+    if (!nothing_left(d, &e) || bh_daemon_idle(d, &run->source, on_nothing_left, run) < 0)
         (void)work(d, run, empty_work, &e, on_empty);
-    else
-        (void)sd_event_source_set_priority(run->source, SD_EVENT_PRIORITY_IDLE);
 }
 
 /* ---- the end ---- */
