@@ -100,6 +100,7 @@ struct bh_life {
     bool leaving;      /* the scheduler told it to go */
     bool moved;        /* the scheduler has another place for it already */
     bool stopping;     /* its keeper was told to end it */
+    bool held_off;     /* paused or suspended, as the store has it */
     uint64_t since_ms; /* in its state, as far as this daemon knows */
     uint32_t tries;    /* of emptying it, in vain */
     uint32_t doubts;   /* times that nobody could say what its keeper does */

@@ -497,8 +497,11 @@ void bh_life_disallow(struct bh_daemon *d, struct bh_life *run, const char *why)
 static struct bh_life *run_of_row(const struct bh_store_lease *row)
 {
     struct bh_life *run = bh_alloc(1, sizeof(*run));
-    *run =
-        (struct bh_life){.job = row->job, .lease = row->id, .state = row->state, .since_ms = row->state_ms};
+    *run = (struct bh_life){.job = row->job,
+                            .lease = row->id,
+                            .state = row->state,
+                            .held_off = row->paused,
+                            .since_ms = row->state_ms};
     (void)snprintf(run->tenant, sizeof(run->tenant), "%s", row->tenant);
     (void)snprintf(run->why, sizeof(run->why), "%s", row->why);
     for (unsigned i = 0; i < BH_COUNT_OF(afters); i++)

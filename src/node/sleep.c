@@ -17,6 +17,7 @@
 enum {
     PATIENCE_MS = 200,     /* with the governor, in the loop */
     UNKNOWN_MS = 30000,    /* a governor that began anew may not know a lease for so long */
+    HELD_MS = 5000,        /* between two looks whether those who are held are */
     AGAIN_MS = 2000,       /* before what failed is tried again by itself; twice as long each time ... */
     AGAIN_MOST_MS = 300000 /* ... and at most this */
 };
@@ -230,10 +231,12 @@ static uint64_t again_after(uint32_t failed)
 
 static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool done)
 {
-    const struct bh_life *run = bh_life_of_lease(d, t->lease);
+    struct bh_life *run = bh_life_of_lease(d, t->lease);
     struct bh_sleep_idle *idle = idle_of(d, t->lease);
-    if (done && is_active(run))
+    if (done && is_active(run)) {
+        run->held_off = whats[t->what].off;
         bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, whats[t->what].now);
+    }
     if (idle && done)
         idle->by_itself = t->what == BH_SLEEP_SUSPEND && !t->ordered;
     if (!idle || !whats[t->what].moves)
@@ -483,6 +486,7 @@ static bool anybody_agreed(const struct bh_daemon *d)
 
 struct look {
     uint64_t busy_ns, cpu_ns;
+    bool there; /* the governor knows it */
     bool suspended, paused;
     bool known; /* its sensors answer, and it has something on a card */
 };
@@ -503,19 +507,18 @@ static struct look look_at(struct bh_daemon *d, const struct bh_life *run, const
     struct look l = {0};
     char name[24];
     struct bh_arena arena = {0};
-    bool there = false;
     (void)name_of(run->lease, name);
     for (size_t i = 0; i < all->rows.n; i++) {
         const struct bh_govern_row *r = &all->rows.at[i];
         if (!bh_str_eq(r->name, name))
             continue;
-        there = true;
+        l.there = true;
         l.busy_ns += r->busy_ns;
         l.suspended = l.suspended || r->state == BH_GOVERN_SHOWN_SUSPENDED;
         l.paused = l.paused || r->state == BH_GOVERN_SHOWN_PAUSED;
         l.known = l.known || (r->gpu != UINT32_MAX && r->seen);
     }
-    l.known = (l.known || l.suspended || (there && sleeps_alone(d, run->lease))) && d->has_cgroups &&
+    l.known = (l.known || l.suspended || (l.there && sleeps_alone(d, run->lease))) && d->has_cgroups &&
               bh_cgroup_cpu_ns(&d->cgroups, bh_spec_cgroup(d, &arena, run->lease), &l.cpu_ns);
     bh_arena_fini(&arena);
     return l;
@@ -569,6 +572,22 @@ static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agree
         begin_alone(d, run, wakes ? BH_SLEEP_WAKE : BH_SLEEP_SUSPEND);
 }
 
+/* ---- who is held ---- */
+
+/* A governor that began anew has forgotten whom somebody paused; the books have not. One whose memory is away does nothing anyway. */
+static void hold(struct bh_daemon *d, const struct bh_life *run, const struct look *l)
+{
+    const struct bh_sleep_task t = {
+        .lease = run->lease, .what = BH_SLEEP_PAUSE, .ordered = true, .again = true};
+    struct bh_err err;
+    char asleep[32];
+    if (!l->there || l->paused || l->suspended || is_under_way(d, run->lease) ||
+        read_note(d, NOTE_ASLEEP, run->lease, asleep, &err) < 0 || *asleep)
+        return;
+    if (begin(d, &t, &err) < 0)
+        bh_daemon_say(d, "L%llu cannot be paused: %s", (unsigned long long)run->lease, err.msg);
+}
+
 /* Notes of leases that are over. */
 static int sweep_kind(struct bh_daemon *d, const char *kind, struct bh_err *err)
 {
@@ -592,32 +611,48 @@ static void sweep(struct bh_daemon *d)
     d->sleepers.swept = sweep_kind(d, NOTE_ASLEEP, &err) == BH_OK && sweep_kind(d, NOTE_ORDER, &err) == BH_OK;
 }
 
-void bh_sleep_tick(struct bh_daemon *d)
+/* held: it is time to look at those who are held, too. */
+static void look_at_all(struct bh_daemon *d, bool held)
 {
     struct bh_governor_all all = {0};
     struct bh_err err;
-    bool any = false;
+    if (bh_governor_list(&all, PATIENCE_MS, &err) == BH_OK)
+        for (size_t i = 0; i < d->runs.n && !d->broken_until_ms; i++) {
+            const struct bh_life *run = d->runs.at[i];
+            const uint64_t agreed_ms = agreed(d, run);
+            const bool is_held = held && run->held_off && is_active(run);
+            const struct look l = agreed_ms || is_held ? look_at(d, run, &all) : (struct look){0};
+            if (l.known && agreed_ms)
+                judge(d, run, agreed_ms, &l);
+            if (is_held)
+                hold(d, run, &l);
+        }
+    bh_governor_all_fini(&all);
+}
+
+void bh_sleep_tick(struct bh_daemon *d)
+{
+    const bool some_agreed = anybody_agreed(d), look_held = bh_daemon_now(d) >= d->sleepers.held_ms;
+    bool any = false, held = false;
     for (size_t i = d->sleepers.idle.n; i-- > 0;)
         if (!bh_life_of_lease(d, d->sleepers.idle.at[i].lease)) {
             d->sleepers.idle.at[i] = d->sleepers.idle.at[--d->sleepers.idle.n];
             d->sleepers.swept = false;
         }
-    for (size_t i = anybody_agreed(d) ? 0 : d->runs.n; !any && i < d->runs.n; i++)
-        any = agreed(d, d->runs.at[i]) != 0;
+    for (size_t i = 0; i < d->runs.n && (some_agreed || look_held) && !(any && held); i++) {
+        any = any || (some_agreed && agreed(d, d->runs.at[i]) != 0);
+        held = held || (look_held && d->runs.at[i]->held_off && is_active(d->runs.at[i]));
+    }
     if (d->broken_until_ms || bh_store_in_transaction(d->store))
         return;
     if (!d->sleepers.swept)
         sweep(d);
     if (!d->sleepers.repeated)
         repeat(d);
-    if (any && bh_governor_list(&all, PATIENCE_MS, &err) == BH_OK)
-        for (size_t i = 0; i < d->runs.n && !d->broken_until_ms; i++) {
-            const uint64_t agreed_ms = agreed(d, d->runs.at[i]);
-            const struct look l = agreed_ms ? look_at(d, d->runs.at[i], &all) : (struct look){0};
-            if (l.known)
-                judge(d, d->runs.at[i], agreed_ms, &l);
-        }
-    bh_governor_all_fini(&all);
+    if (any || held)
+        look_at_all(d, held);
+    if (look_held)
+        d->sleepers.held_ms = d->last_ms + HELD_MS;
 }
 
 void bh_sleep_fini(struct bh_daemon *d)

@@ -49,8 +49,9 @@ struct bh_sleepers {
     BH_VEC(struct bh_sleep_task *) tasks; /* that are under way */
     BH_VEC(struct bh_sleep_idle) idle;
     BH_VEC(struct bh_sleep_unknown) unknown;
-    bool swept;    /* what earlier daemons left was looked through */
-    bool repeated; /* orders that may not have been carried out are under way again */
+    bool swept;       /* what earlier daemons left was looked through */
+    bool repeated;    /* orders that may not have been carried out are under way again */
+    uint64_t held_ms; /* whether those who are held are is looked at then */
 };
 
 /* Can it be ordered? Asked before anything is written. */

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import lab
 from lab import LARGE, NOBODY, has, node, policy, same, until
@@ -300,10 +301,16 @@ def test_suspended_by_order():
         has(refused.words, 'has its GPU to itself')
 
 
-def is_held(n, lease):
-    """As the governor says, not the books."""
+def share_of(n, lease):
+    """As the governor says, not the books; None: it does not know it."""
     rows = json.loads(command(n, 'shares', '-o', 'json'))['shares']
-    return [r['state'] for r in rows if r['name'] == lease][0] == 'paused'
+    return next((r['state'] for r in rows if r['name'] == lease), None)
+
+
+def is_held(n, lease):
+    state = share_of(n, lease)
+    assert state is not None
+    return state == 'paused'
 
 
 def on_a_card(n):
@@ -487,6 +494,26 @@ def test_a_pause_holds_whoever_slept_in_vain():
         until(lambda: worked_s(n) > 4, 120, n.log)  # the daemon looks every second
         same((is_held(n, lease), n.lease(lease)['lease']['paused'], n.audit(event='job.resume')), (True, True, []))
         assert n.post(f'/v1/leases/{lease}/resume').ok
+        same((is_held(n, lease), n.lease(lease)['lease']['paused']), (False, False))
+        n.sound()
+
+
+def test_a_pause_outlives_the_governor():
+    with node() as n:
+        lease = on_a_card(n)
+        assert n.post(f'/v1/leases/{lease}/pause').ok
+        for _ in range(2):
+            (governor,) = n.processes('bulkhead-govern')
+            os.kill(governor, signal.SIGKILL)
+            until(lambda: n.processes('bulkhead-govern') not in ([governor], []) and share_of(n, lease) == 'paused', 60, n.log)
+            n.again()
+            same(share_of(n, lease), 'paused')
+        assert n.lease(lease)['lease']['paused'] and not n.audit(event='job.resume')
+        assert n.post(f'/v1/leases/{lease}/resume').ok
+        (governor,) = n.processes('bulkhead-govern')
+        os.kill(governor, signal.SIGKILL)
+        until(lambda: n.processes('bulkhead-govern') not in ([governor], []) and share_of(n, lease), 60, n.log)
+        time.sleep(8)  # longer than it takes to look
         same((is_held(n, lease), n.lease(lease)['lease']['paused']), (False, False))
         n.sound()
 
