@@ -436,7 +436,7 @@ def test_alerts_fire():
             assert n.post('/v1/gpus/4/cordon', {'reason': 'a test'}).ok
             n.set_faults(passed_ms=6 * HOUR_MS, permille=1000)
             p.fires('BulkheadStoreFailing', 'BulkheadAuditFailing', 'BulkheadAuditLag',
-                    meanwhile=lambda: n.post('/v1/gpus/3/cordon', {'reason': 'a test'}))  # something to write
+                    meanwhile=lambda: n.post('/v1/jobs', {'tenant': 'chat', 'argv': ['true'], 'gpus': 2}))  # each is something to write
             n.set_faults(passed_ms=6 * HOUR_MS)
             n.kill()
             p.fires('BulkheadNodeDown')
