@@ -32,14 +32,16 @@ static const struct bh_driver *lease_driver; /* of the next lease; NULL: the sim
 static enum bh_lease_view lease_view;        /* what the next lease shows; at first the card */
 static bool lease_rdma;                      /* other devices may be told of its memory */
 
+static uint32_t tenant_status; /* what the driver said last to a tenant that took or freed memory */
+
 /* In a tenant: end when it does not hold. */
-#define HOLDS(e)                                   \
-    do {                                           \
-        if (!(e)) {                                \
-            shared->line = __LINE__;               \
-            fprintf(stderr, "# tenant: %s\n", #e); \
-            _exit(1);                              \
-        }                                          \
+#define HOLDS(e)                                                                                    \
+    do {                                                                                            \
+        if (!(e)) {                                                                                 \
+            shared->line = __LINE__;                                                                \
+            fprintf(stderr, "# tenant: %s (status %#x: %s)\n", #e, tenant_status, strerror(errno)); \
+            _exit(1);                                                                               \
+        }                                                                                           \
     } while (0)
 
 /* The filter is put on, the listener handed over, and then the tenant's part begins. */
@@ -173,13 +175,15 @@ static inline int tenant_open(uint32_t client)
 static inline uint32_t tenant_take(int fd, uint32_t client, uint32_t object, uint64_t bytes)
 {
     struct rm_memory_params p = {.size = bytes};
-    return sim_alloc(fd, client, T_DEV, object, RM_CLASS_MEMORY_LOCAL, &p, 0);
+    tenant_status = sim_alloc(fd, client, T_DEV, object, RM_CLASS_MEMORY_LOCAL, &p, 0);
+    return tenant_status;
 }
 
 static inline uint32_t tenant_free(int fd, uint32_t client, uint32_t object)
 {
     struct rm_free f = {.client = client, .object = object};
-    return bh_sim_ioctl(fd, RM_IOC(RM_FREE, sizeof(f)), &f) == 0 ? f.status : UINT32_MAX;
+    tenant_status = bh_sim_ioctl(fd, RM_IOC(RM_FREE, sizeof(f)), &f) == 0 ? f.status : UINT32_MAX;
+    return tenant_status;
 }
 
 /* ---- managed memory ---- */
