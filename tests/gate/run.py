@@ -102,10 +102,11 @@ def state(pid):
 
 
 def until(what, seconds=60):
-    end = time.monotonic() + seconds
+    end, pause = time.monotonic() + seconds, 0.01
     while not what():
         assert time.monotonic() < end, 'waited in vain'
-        time.sleep(0.01)
+        time.sleep(pause)
+        pause = min(pause * 1.2, 0.15)  # who asks takes its processor from what is waited for
 
 
 def gone(pid):

@@ -117,9 +117,7 @@ def test_it_is_heard_by_the_next_warden_and_the_next_governor():
         pace(10)
         p = python(env, WRITER, 'a')
         until(lambda: own(env, 'a').get('rateMilliPerSecond'))
-        os.kill(run.warden_of(p), signal.SIGKILL)
-        until(lambda: not own(env, 'a').get('rateMilliPerSecond'))
-        until(lambda: own(env, 'a').get('rateMilliPerSecond'))
+        another_warden_hears(env, p, 'a')
         os.kill(run.governor(env), signal.SIGKILL)
         until(lambda: row(env, 'a'))
         until(lambda: own(env, 'a').get('rateMilliPerSecond'))
@@ -140,6 +138,17 @@ def test_it_is_heard_by_the_next_warden_and_the_next_governor():
         same(os.listdir('run/probe'), [])
 
 
+def another_warden_hears(env, p, name):
+    """It says nothing while its warden is ended: what is heard then is heard by the next one."""
+    before, now = pathlib.Path('pace').read_text(), run.warden_of(p)
+    pace('')
+    until(lambda: not own(env, name).get('rateMilliPerSecond'))
+    os.kill(now, signal.SIGKILL)
+    until(lambda: run.warden_of(p) not in (None, now))
+    pace(before)
+    until(lambda: own(env, name).get('rateMilliPerSecond'))
+
+
 def is_held(path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as at:
         try:
@@ -158,13 +167,6 @@ def said(env, name):
     return None
 
 
-def work(env, permille):
-    """That part of what a second of the card's time is good for, of the time that it has: how much that is is not the same on every machine."""
-    had = row(env, 'victim').get('deliveredPermille', 0)
-    pace(had * permille // 10000)
-    return had
-
-
 BY_WHOM = re.compile(r'\(hog\) slowed lease \d+ \(victim\): memory bandwidth \d+ % while it held the card; a turn of victim does \d+ % of the work '
                      r'that it does alone, by its own word')
 
@@ -175,24 +177,21 @@ def slowed(env):
 
 def test_a_turn_that_does_less_work_is_said_and_one_that_has_less_time_is_not():
     with shared() as env:
-        pace(100)
-        a = python(env, WRITER, 'victim', f'ASAN_OPTIONS=detect_leaks=0 {TENANT} spin 600 {WORK_US} >spin.out 2>&1 </dev/null')
-        until(lambda: row(env, 'victim').get('deliveredPermille', 0) > 700)
-        for _ in range(16):  # alone: a look each second
-            work(env, 1000)
-            time.sleep(0.5)
-        b = spin(env, 600, '--share', '100', '--name', 'hog')
+        pace(10)  # of each unit that it has finished: so of the card's time, whatever processors are doing
+        a = begin(env, TENANT, 'spin', '0', WORK_US, os.path.abspath('pace'), options=('--share', '100', '--name', 'victim'))
+        same(a.stdout.readline(), b'ready\n')
+        until(lambda: row(env, 'victim').get('deliveredPermille', 0) > 300)
+        time.sleep(8)  # alone: a look each second
+        b = spin(env, '--share', '100', '--name', 'hog')
         # half of the time, and as much in it as ever
-        until(lambda: work(env, 1000) and 85 < (said(env, 'victim') or 0) <= 130 and not slowed(env), seconds=120)
-        assert row(env, 'victim')['deliveredPermille'] < 700, rows(env)
+        until(lambda: 85 < (said(env, 'victim') or 0) <= 130 and not slowed(env) and row(env, 'victim')['deliveredPermille'] < 700, seconds=120)
         # and now less in it; by whom is told by the counters: everything there uses half of the simulated card's bandwidth
-        until(lambda: work(env, 400) and (said(env, 'victim') or 100) <= 55 and any(BY_WHOM.search(text) for text in slowed(env)), seconds=120)
+        pace(4)
+        until(lambda: (said(env, 'victim') or 100) <= 55 and any(BY_WHOM.search(text) for text in slowed(env)), seconds=120)
         text = '\n'.join(line['text'] for line in noise(env))
         assert '(victim): whether a turn of it' not in text, text
         # and nobody's share followed it
         assert 400 < row(env, 'victim')['targetPermille'] < 600, rows(env)
-        for pid in row(env, 'victim')['pids']:
-            os.kill(pid, signal.SIGKILL)
         end(a, b)
 
 
@@ -241,24 +240,17 @@ def a_sender_is_stuck(how):
             end(p)
             raise Skip(word)
         until(lambda: sends(int(word)))
-        # what the rest of the lease says is heard
-        until(lambda: own(env, 'evil').get('rateMilliPerSecond'))
-        rate = own(env, 'evil')['rateMilliPerSecond']
+        # what the rest of the lease says is heard: 200 a second, and more where it had waited
+        until(lambda: 0 < (own(env, 'evil').get('rateMilliPerSecond') or 0) < 500000)
         pace(100)
-        until(lambda: (own(env, 'evil')['rateMilliPerSecond'] or 0) > 2 * rate)
+        until(lambda: (own(env, 'evil').get('rateMilliPerSecond') or 0) > 1000000)
         # others come, and look whether it is one that was left behind
         name, = os.listdir('run/probe')
         os.utime(f'run/probe/{name}', (1, 1))
-        began = time.monotonic()
-        same(finish(begin(env, 'true'))[0], 0)
-        assert time.monotonic() - began < 20, time.monotonic() - began
+        same(finish(begin(env, 'true'))[0], 0)  # which gives up after a while
         same(os.listdir('run/probe'), [name])
         # its warden can be ended, and the next one hears it again
-        warden = run.warden_of(p)
-        os.kill(warden, signal.SIGKILL)
-        until(lambda: run.warden_of(p) not in (None, warden))
-        until(lambda: not own(env, 'evil').get('rateMilliPerSecond'))
-        until(lambda: own(env, 'evil').get('rateMilliPerSecond'))
+        another_warden_hears(env, p, 'evil')
         assert sends(int(word))
         for pid in [*run.children(int(word)), int(word)]:  # its file system first: it cannot be ended while that may answer
             os.kill(pid, signal.SIGKILL)

@@ -118,7 +118,7 @@ def test_what_cannot_be_brought_back_is_a_failure():
 
 def test_a_suspension_that_nobody_finishes_is_none():
     with shared() as env:
-        p = spin(env, 600, '--cap', '10%', '--name', 'a')
+        p = spin(env, '--cap', '10%', '--name', 'a')
         until(lambda: row(env, 'a'))
         s = operator()
         same(tell(s, 'SUSPEND', 'a'), 0)
@@ -195,7 +195,7 @@ def test_a_suspension_that_fails_leaves_it_paused():
 
 def test_a_pause_ends_also_where_the_library_hangs():
     with shared() as env:
-        p = spin(env, 600, '--share', '100', '--name', 'a')
+        p = spin(env, '--share', '100', '--name', 'a')
         until(lambda: row(env, 'a'))
         order(env, 'pause', 'a')
         os.mkfifo('libcuda')  # whoever opens it waits
@@ -209,7 +209,7 @@ def test_a_pause_ends_also_where_the_library_hangs():
 
 def test_an_order_that_was_told_to_have_failed_is_not_done():
     with shared() as env:
-        p = spin(env, 600, '--share', '100', '--name', 'a')
+        p = spin(env, '--share', '100', '--name', 'a')
         until(lambda: row(env, 'a'))
         g = governor(env)
         os.kill(g, signal.SIGSTOP)

@@ -7,16 +7,21 @@
  *     tenant [--device N] fill PATH [LIMIT]         takes memory in one way until there is none
  *     tenant [--device N] churn STEPS SEED          memory, kernels and copies at random, contents checked
  *     tenant [--device N] cycle COUNT LIMIT [SEED]  allocate and free close below a limit; refusals are counted
- *     tenant [--device N] spin SECONDS WORK_US      fixed work as fast as it goes; says how many units a second
+ *     tenant [--device N] spin SECONDS WORK_US [FILE]   fixed work as fast as it goes; says how many units a second. SECONDS
+ *                                                   0: until its input ends, and for each line of that how many so far.
+ *                                                   FILE: tells $BULKHEAD_PROBE, of each unit as much as FILE has
  *     tenant [--device N] residue plant|scan SIZE   leaves a mark in memory; looks for it, and for anything else
  *     tenant [--device N] share SIZE | borrow HANDLE PATH   memory that one process lends to any other
  *     tenant [--device N] graph | ipc | fault
  */
 #include "tenant.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define CANARY UINT32_C(0xb01cead5)
@@ -61,23 +66,61 @@ static int hold(const struct tenant *t, int n, char **args)
     return 0;
 }
 
+/* What was done by its own word: a unit counts as much as the file has. */
+static void tell(const char *path, uint64_t units)
+{
+    static int at = -1;
+    const char *probe = getenv("BULKHEAD_PROBE");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    char words[32];
+    uint64_t each = 0;
+    FILE *f = fopen(path, "re");
+    if (f && fgets(words, sizeof(words), f))
+        (void)tenant_number(words, &each);
+    if (f)
+        (void)fclose(f);
+    if (at < 0)
+        at = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (each == 0 || !probe)
+        return;
+    const int n = snprintf(words, sizeof(words), "done %llu", (unsigned long long)(each * units));
+    (void)snprintf(to.sun_path, sizeof(to.sun_path), "%s", probe);
+    (void)sendto(at, words, (size_t)n, 0, (const struct sockaddr *)&to, sizeof(to));
+}
+
+/* Whoever started it asks by a line how far it is, and ends it by closing. */
+static bool is_wanted(uint64_t units)
+{
+    struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
+    char line[16];
+    if (poll(&in, 1, 0) <= 0)
+        return true;
+    if (read(in.fd, line, sizeof(line)) <= 0)
+        return false;
+    printf("so far %llu\n", (unsigned long long)units);
+    fflush(stdout);
+    return true;
+}
+
 /* Four units under way, then a wait: what fills a card without queueing for ever. */
 static int spin(const struct tenant *t, int n, char **args)
 {
     enum { AHEAD = 4 };
     uint64_t seconds, work_us, units = 0;
-    if (n != 2 || !tenant_number(args[0], &seconds) || !tenant_number(args[1], &work_us))
+    if (n < 2 || n > 3 || !tenant_number(args[0], &seconds) || !tenant_number(args[1], &work_us))
         return 2;
     tenant_must(tenant_spin(t, work_us * 1000, NULL), "cuLaunchKernel"); /* the first one loads the code */
     MUST(cuCtxSynchronize);
     printf("ready\n");
     fflush(stdout);
     const uint64_t start = tenant_now_ns(), end = start + seconds * UINT64_C(1000000000);
-    while (tenant_now_ns() < end) {
+    while (seconds ? tenant_now_ns() < end : is_wanted(units)) {
         for (int i = 0; i < AHEAD; i++)
             tenant_must(tenant_spin(t, work_us * 1000, NULL), "cuLaunchKernel");
         MUST(cuCtxSynchronize);
         units += AHEAD;
+        if (n == 3)
+            tell(args[2], AHEAD);
     }
     const double took = (double)(tenant_now_ns() - start) / 1e9;
     printf("units %llu\nseconds %.3f\nrate %.2f\n", (unsigned long long)units, took, (double)units / took);
