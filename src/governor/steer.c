@@ -12,9 +12,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STEP_NS (UINT64_C(5) * 1000 * 1000)  /* while something competes */
-#define EVEN_NS (UINT64_C(40) * 1000 * 1000) /* by slices, when they have been right for a while */
-#define CALM_NS (UINT64_C(50) * 1000 * 1000) /* to see that something begins to */
+#define STEP_NS  (UINT64_C(5) * 1000 * 1000)   /* while something competes */
+#define EVEN_NS  (UINT64_C(40) * 1000 * 1000)  /* by slices, when they have been right for a while */
+#define CALM_NS  (UINT64_C(50) * 1000 * 1000)  /* to see that something begins to */
+#define ALONE_NS (UINT64_C(100) * 1000 * 1000) /* by slices alone, where nobody waits for the next look */
 enum {
     BACKOFF_MAX = 8, /* doublings of a step: what fails is tried again after 1.3 s at the latest */
     TRIES_MAX = 24,  /* of an orphan: 20 s */
@@ -537,8 +538,9 @@ static uint64_t interval_ns(const struct bh_steer *t, const struct card *c)
 {
     if (c->out.mode == BH_GOVERN_FREE && !is_capped(&c->in))
         return CALM_NS;
-    /* Where nobody is ever paused, nobody waits for the next look. */
-    return c->out.settled || t->tuning.slices_only ? EVEN_NS : STEP_NS;
+    if (t->tuning.slices_only)
+        return ALONE_NS;
+    return c->out.settled ? EVEN_NS : STEP_NS;
 }
 
 static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t now_ns)

@@ -128,7 +128,7 @@ TEST(eight_by_slices_alone_cost_less_than_a_hundredth_whatever_they_do)
     CHECK_EQ(bh_steer_release(w.steer), 0);
     bh_steer_free(w.steer);
     bh_state_fini(&w.state);
-    CHECK(permille <= 10);
+    CHECK(permille <= 5); /* on the card comes as much again that is not counted here */
 }
 
 TEST_MAIN

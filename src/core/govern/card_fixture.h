@@ -8,7 +8,7 @@
 #include "core/govern/card_model.h"
 #include "core/govern/govern_log.h"
 
-enum { STEP_US = 5000, EVEN_STEP_US = 40000 };
+enum { STEP_US = 5000, EVEN_STEP_US = 40000, ALONE_STEP_US = 100000 };
 
 struct world_tenant {
     struct bh_govern_asked asked;
@@ -69,7 +69,7 @@ static inline void world_step(struct world *w)
 {
     const struct bh_govern_out was = w->out;
     /* as the governor steps (governor/steer.c) */
-    w->in.elapsed_us = w->seldom || (was.settled && was.n) ? EVEN_STEP_US : STEP_US;
+    w->in.elapsed_us = w->seldom ? ALONE_STEP_US : was.settled && was.n ? EVEN_STEP_US : STEP_US;
     card_run(&w->card, w->in.elapsed_us * INT64_C(1000));
     w->in.n = w->n;
     for (uint32_t i = 0; i < w->n; i++) {
