@@ -388,20 +388,104 @@ TEST(a_lost_file_is_not_charged_for_good)
     CHECK(sim_end());
 }
 
-/* A process that is ending has its files until it has ended, which takes as long as the slowest of them to close. */
-static char folder[] = "/tmp/bulkhead-adopt-XXXXXX";
+/* ---- processes whose first thread shows nothing ---- */
 
-static void ends_slowly(void)
+static char folder[40];
+static int go_on[2];
+
+enum { NOT_HERE, SERVER, ENDING, ASKED }; /* of shared->number: ENDING: who it is about */
+
+/* A file of a file system that does not answer. The process that makes it must not be the one that ends: whoever serves the file
+ * would end with it. */
+static bool makes_a_slow_file(int *ret)
 {
     served_keeps_closing = true;
-    const int file = served_file(folder, false), own = tenant_open(OWN + 1);
-    if (file < 0)
+    served_asked = &shared->number[ASKED];
+    *ret = served_file(folder, false);
+    if (*ret < 0)
         fprintf(stderr, "# no such file here: %s\n", strerror(errno));
-    shared->number[0] = file < 0;
-    shared->number[1] = (uint64_t)served_by;
+    shared->number[NOT_HERE] = *ret < 0;
+    shared->number[SERVER] = (uint64_t)served_by;
+    return *ret >= 0;
+}
+
+static void answers_no_more(void)
+{
+    HOLDS(shared->number[NOT_HERE] || kill((pid_t)shared->number[SERVER], SIGKILL) == 0);
+}
+
+static int takes_its_own(void)
+{
+    int own = tenant_open(OWN + 1);
     HOLDS(tenant_take(own, OWN + 1, T_MEM, 40 * BH_MIB) == RM_OK);
+    shared->number[ENDING] = (uint64_t)getpid();
+    return own;
+}
+
+/* Its files are closed one after the other, and the first takes long. */
+static void ends_slowly(void)
+{
+    int file, status;
+    (void)makes_a_slow_file(&file);
+    pid_t child = fork();
+    if (child == 0) {
+        (void)takes_its_own();
+        _exit(0);
+    }
+    HOLDS(waitpid(child, &status, 0) == child && status == 0);
     _exit(0);
 }
+
+static void *waits_for_a_page(void *arg)
+{
+    char byte;
+    return read(*(const int *)arg, &byte, 1) < 0 ? arg : NULL;
+}
+
+/* All of it was told to end, and one of its threads does not come to it. */
+static void ends_but_for_a_thread(void)
+{
+    int file, status;
+    pthread_t thread;
+    const bool made = makes_a_slow_file(&file);
+    pid_t child = fork();
+    if (child == 0) {
+        HOLDS(!made || pthread_create(&thread, NULL, waits_for_a_page, &file) == 0);
+        while (made && !shared->number[ASKED])
+            (void)usleep(1000);
+        (void)takes_its_own();
+        _exit(0);
+    }
+    HOLDS(waitpid(child, &status, 0) == child && status == 0);
+    _exit(0);
+}
+
+static void *takes_more(void *arg)
+{
+    char byte;
+    const int own = *(const int *)arg;
+    HOLDS(read(go_on[0], &byte, 1) == 1);
+    /* Another warden, and the same file: where one thread's files can be reached at all (PIDFD_THREAD, 6.9). */
+    const bool reached = syscall(SYS_pidfd_open, getpid(), O_EXCL) >= 0;
+    HOLDS(tenant_take(own, OWN + 1, T_MEM + 1, 2 * BH_MIB) == RM_OK || !reached);
+    _exit(0);
+}
+
+static void goes_on_without_its_first_thread(void)
+{
+    static int own;
+    pthread_t thread;
+    own = takes_its_own();
+    HOLDS(pthread_create(&thread, NULL, takes_more, &own) == 0);
+    (void)syscall(SYS_exit, 0);
+}
+
+static void lets_go_on(void)
+{
+    HOLDS(write(go_on[1], "x", 1) == 1);
+}
+
+static tenant_fn *ends, *lets_end;
 
 static void loses_a_child(void)
 {
@@ -409,25 +493,31 @@ static void loses_a_child(void)
     int fd = tenant_open(OWN), status;
     pid_t child = fork();
     if (child == 0)
-        ends_slowly();
-    (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)child, STDERR_FILENO);
+        ends();
+    while (!shared->number[ENDING] && !shared->line)
+        (void)usleep(1000);
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)shared->number[ENDING], STDERR_FILENO);
     while (readlink(path, to, sizeof(to)) >= 0)
         (void)usleep(1000);
     /* The warden looks again at who has what, and is followed by another. */
-    if (!shared->number[0])
+    if (!shared->number[NOT_HERE])
         HOLDS(tenant_take(fd, OWN, T_MEM, 60 * BH_MIB) == RM_NO_MEMORY);
     wardens->kill_at = wardens->calls + 1;
     HOLDS(tenant_take(fd, OWN, T_MEM, 2 * BH_MIB) == RM_OK && wardens->killed == 1);
-    HOLDS(shared->number[0] || kill((pid_t)shared->number[1], SIGKILL) == 0);
+    lets_end();
     HOLDS(waitpid(child, &status, 0) == child && status == 0);
     HOLDS(tenant_take(fd, OWN, T_MEM + 1, cap - 2 * BH_MIB) == RM_OK);
 }
 
-TEST(one_that_was_ending_is_not_charged_for_good)
+static void lost_with_a_warden(tenant_fn *child_ends, tenant_fn *let)
 {
     const struct plan plan = {.tick_ms = 60000};
     int killed = 0;
+    ends = child_ends;
+    lets_end = let;
+    (void)snprintf(folder, sizeof(folder), "/tmp/bulkhead-adopt-XXXXXX");
     CHECK(mkdtemp(folder) != NULL);
+    CHECK_EQ(pipe(go_on), 0);
     wardens_begin();
     CHECK_EQ(lease_in_turn(loses_a_child, &plan, &killed), 0);
     CHECK_EQ(killed, 1);
@@ -435,6 +525,26 @@ TEST(one_that_was_ending_is_not_charged_for_good)
     CHECK(holds_nothing_soon());
     CHECK(sim_end());
     CHECK_EQ(rmdir(folder), 0);
+    close(go_on[0]);
+    close(go_on[1]);
+}
+
+/* A process that is ending has its files until it has ended, which takes as long as the slowest of them to close. */
+TEST(one_that_was_ending_is_not_charged_for_good)
+{
+    lost_with_a_warden(ends_slowly, answers_no_more);
+}
+
+/* Files are closed by the last thread that ends. What is kept by those to come, and given up for lost, would be found shared, and
+ * the next warden could not prove any more that it is gone. */
+TEST(one_whose_first_thread_ended_before_the_others_is_not_charged_for_good)
+{
+    lost_with_a_warden(ends_but_for_a_thread, answers_no_more);
+}
+
+TEST(one_whose_first_thread_is_gone_keeps_its_files_under_the_next_warden)
+{
+    lost_with_a_warden(goes_on_without_its_first_thread, lets_go_on);
 }
 
 TEST_MAIN

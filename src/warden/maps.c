@@ -7,6 +7,8 @@
  */
 #include "warden/maps.h"
 
+#include "warden/thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -144,28 +146,32 @@ static int64_t read_all(int fd, const struct stat *files, size_t n, const char *
     size_t have = 0;
     uint64_t sum = 0;
     ssize_t got;
+    bool any = false;
     while ((got = read(fd, piece + have, sizeof(piece) - have)) > 0) {
         have += (size_t)got;
+        any = true;
         const char *last = memrchr(piece, '\n', have);
         const size_t whole = last ? (size_t)(last - piece) + 1 : 0;
         sum += bh_maps_text_bytes(piece, whole, files, n, suffix);
         have -= whole;
         memmove(piece, piece + whole, have);
     }
+    if (got == 0 && !any)
+        return -ESRCH; /* who has memory has something mapped */
     return got < 0 ? -errno : sum > INT64_MAX ? -ERANGE : (int64_t)sum;
 }
 
-static int open_maps(uint32_t pid)
+static int open_maps(uint32_t tid)
 {
     char path[32];
-    (void)snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+    (void)snprintf(path, sizeof(path), "/proc/%u/maps", tid);
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
-static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
+static int64_t look_at(uint32_t tid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
 {
-    const int fd = open_maps(pid);
+    const int fd = open_maps(tid);
     if (fd < 0)
         return fd;
     int64_t sum = may_ask ? ask(fd, files, n, suffix) : -1;
@@ -173,6 +179,14 @@ static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char
         sum = read_all(fd, files, n, suffix);
     close(fd);
     return sum;
+}
+
+/* A thread that has begun to end has no memory any more; its process has as long as another lives. */
+static int64_t look(uint32_t pid, const struct stat *files, size_t n, const char *suffix, bool may_ask)
+{
+    const int64_t sum = look_at(pid, files, n, suffix, may_ask);
+    const uint32_t other = sum == -ESRCH ? bh_thread_living(pid) : 0;
+    return other && other != pid ? look_at(other, files, n, suffix, may_ask) : sum;
 }
 
 int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix)

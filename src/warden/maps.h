@@ -9,7 +9,8 @@
 
 /*
  * Bytes mapped, shared, of one of the n files, or of any file whose path ends in `suffix` (a file may be closed while it is
- * mapped, and a folder in layers may show another inode than the file has). Negative errno: it cannot be read.
+ * mapped, and a folder in layers may show another inode than the file has). Negative errno: it cannot be read;
+ * -ESRCH: the process is ending.
  */
 int64_t bh_maps_bytes(uint32_t pid, const struct stat *files, size_t n, const char *suffix);
 /* The same as an older kernel lets it be done: also what is not shared counts. */

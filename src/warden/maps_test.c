@@ -2,10 +2,15 @@
 #include "warden/maps.h"
 
 #include "base/test.h"
+#include "warden/thread.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t of(const char *text)
@@ -63,6 +68,44 @@ TEST(sees_this_process)
     CHECK_EQ(bh_maps_bytes(UINT32_MAX, &st, 1, "/nvidia-uvm"), -ENOENT);
     CHECK_EQ(munmap(many, LINES * page), 0);
     (void)fclose(f);
+}
+
+static void *stays(void *arg)
+{
+    for (;;)
+        (void)pause();
+    return arg;
+}
+
+/* A thread that has begun to end has let go of its memory, as far as it can be asked: 0 is no answer. */
+TEST(sees_a_process_without_its_first_thread)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const int file = memfd_create("maps", MFD_CLOEXEC);
+    struct stat st;
+    pthread_t thread;
+    siginfo_t ended;
+    CHECK(ftruncate(file, (off_t)page) == 0 && fstat(file, &st) == 0);
+    void *at = mmap(NULL, page, PROT_READ, MAP_SHARED, file, 0); /* the child has it, too */
+    CHECK(at != MAP_FAILED);
+    const pid_t child = fork();
+    if (child == 0) {
+        if (pthread_create(&thread, NULL, stays, NULL) != 0)
+            _exit(1);
+        (void)syscall(SYS_exit, 0); /* the first thread alone */
+    }
+    const uint32_t pid = (uint32_t)child;
+    for (int i = 0; i < 5000 && bh_thread_living(pid) == pid; i++)
+        (void)usleep(1000);
+    const int64_t asked = bh_maps_bytes(pid, &st, 1, "/nvidia-uvm"),
+                  read = bh_maps_read_bytes(pid, &st, 1, "/nvidia-uvm");
+    CHECK(kill(child, SIGKILL) == 0 && waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0);
+    CHECK_EQ(bh_maps_bytes(pid, &st, 1, "/nvidia-uvm"), -ESRCH);
+    CHECK_EQ(waitpid(child, NULL, 0), child);
+    CHECK_EQ(asked, (int64_t)page);
+    CHECK_EQ(read, (int64_t)page);
+    CHECK_EQ(munmap(at, page), 0);
+    close(file);
 }
 
 TEST(tells_which_file_is_mapped_at_an_address)

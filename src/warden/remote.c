@@ -22,7 +22,11 @@
 #define PIDFD_THREAD O_EXCL
 #endif
 
-enum { CAP_SYS_ADMIN_BIT = 21, STATUS_MAX = 4096 };
+enum {
+    CAP_SYS_ADMIN_BIT = 21,
+    STATUS_MAX = 4096,
+    ASKED_MOST = 8, /* threads that end one after the other: the next sweep asks again */
+};
 
 /* ---- memory ---- */
 
@@ -277,7 +281,7 @@ static void add_slot(struct bh_remote *r, struct bh_remote_process *p, int fd, u
  * stranger keeps stays charged: warden/proof.h.)
  */
 struct holder {
-    uint32_t pid;
+    uint32_t pid, tid; /* tid: whom to ask */
     uid_t uid;
     uint64_t n_fds;
 };
@@ -291,12 +295,11 @@ static void take(struct bh_remote *r, uint32_t index)
 /* The file under fd of that process, where it is one that is looked for; it is then held for the process. */
 static void look_under(struct bh_remote *r, const struct holder *h, int fd, bool lost)
 {
-    const uint32_t pid = h->pid;
     for (uint32_t i = 0; i < r->files.n; i++) {
         const struct bh_remote_file *f = &r->files.at[i];
-        if (!f->id || (lost && f->refs) || f->uid != h->uid || !same_file((pid_t)pid, fd, r->self, f->fd))
+        if (!f->id || (lost && f->refs) || f->uid != h->uid || !same_file((pid_t)h->tid, fd, r->self, f->fd))
             continue;
-        struct bh_remote_process *p = learn(r, pid);
+        struct bh_remote_process *p = learn(r, h->pid);
         if (!p || has_slot(p, fd, i))
             return;
         take(r, i);
@@ -322,7 +325,7 @@ static void find_in(struct bh_remote *r, const struct holder *h, bool lost)
 {
     char path[32];
     uint32_t fd;
-    (void)snprintf(path, sizeof(path), "/proc/%u/fd", h->pid);
+    (void)snprintf(path, sizeof(path), "/proc/%u/fd", h->tid);
     DIR *fds = opendir(path);
     if (!fds && errno == EACCES)
         for (uint64_t i = 0; i < h->n_fds && i < INT32_MAX; i++)
@@ -333,20 +336,29 @@ static void find_in(struct bh_remote *r, const struct holder *h, bool lost)
         (void)closedir(fds);
 }
 
+/* Its first thread is asked, or, where that has let go of its descriptors, another. False: it is nobody of a lease, or has none. */
+static bool is_holder(const struct bh_remote *r, struct holder *h)
+{
+    char text[STATUS_MAX];
+    uint64_t filters, uid;
+    if (!read_status(h->pid, text) || !field(text, "\nSeccomp_filters:", 10, 0, &filters) ||
+        filters <= r->filters || !field(text, "\nFDSize:", 10, 0, &h->n_fds) ||
+        !field(text, "\nUid:", 10, 1, &uid))
+        return false;
+    h->uid = (uid_t)uid;
+    h->tid = h->n_fds ? h->pid : bh_thread_living(h->pid);
+    return h->n_fds ||
+           (h->tid && read_status(h->tid, text) && field(text, "\nFDSize:", 10, 0, &h->n_fds) && h->n_fds);
+}
+
 /* Who has one of the files, or of the lost ones, among all processes with more filters than we have. */
 static void find_holders(struct bh_remote *r, bool lost)
 {
-    char text[STATUS_MAX];
     struct holder h;
-    uint64_t filters, uid;
     DIR *proc = opendir("/proc");
     while (proc && (!lost || r->n_lost) && next_number(proc, &h.pid))
-        if (read_status(h.pid, text) && field(text, "\nSeccomp_filters:", 10, 0, &filters) &&
-            filters > r->filters && field(text, "\nFDSize:", 10, 0, &h.n_fds) &&
-            field(text, "\nUid:", 10, 1, &uid)) {
-            h.uid = (uid_t)uid;
+        if (is_holder(r, &h))
             find_in(r, &h, lost);
-        }
     if (proc)
         (void)closedir(proc);
 }
@@ -551,7 +563,11 @@ bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd,
     for (size_t i = 0; i < p->slots.n; i++)
         if (p->slots.at[i].fd == fd)
             return false;
-    if (duplicate_own(r, p, p->pid, fd, &f.fd, &is) < 0 || f.fd < 0)
+    int rc = duplicate_own(r, p, p->pid, fd, &f.fd, &is);
+    const uint32_t other = rc < 0 ? bh_thread_living(p->pid) : 0;
+    if (other && other != p->pid)
+        rc = duplicate_own(r, p, other, fd, &f.fd, &is);
+    if (rc < 0 || f.fd < 0)
         return false;
     bool good = is.kind == what.kind && is.gpu == what.gpu && bh_remote_inode(&f) == inode;
     /* One number, one open file, whoever has it. */
@@ -569,24 +585,39 @@ bool bh_remote_restore(struct bh_remote *r, struct bh_remote_process *p, int fd,
     return true;
 }
 
-/* It shows no descriptors any more, and still has what was open. */
-static bool is_ending(const struct bh_remote_process *p)
+static bool is_over(const struct bh_remote_process *p)
 {
     struct pollfd over = {.fd = p->pidfd, .events = POLLIN};
-    return bh_thread_all_end(p->pid) && poll(&over, 1, 0) == 0;
+    return poll(&over, 1, 0) != 0;
+}
+
+/*
+ * Does a process no longer have what it had there? One of its threads is asked, which lives: where that is not sure afterwards, what
+ * it said is nothing, and another is asked. One of which all threads have begun to end shows nothing, and has what was open
+ * until it is over. *asked: whom, also for the next number; 0: nobody lives.
+ */
+static bool has_closed(const struct bh_remote *r, const struct bh_remote_process *p,
+                       const struct bh_remote_slot *slot, uint32_t *asked)
+{
+    for (int i = 0; i < ASKED_MOST && *asked; i++) {
+        if (same_file((pid_t)*asked, slot->fd, r->self, r->files.at[slot->file].fd))
+            return false;
+        const uint32_t living = bh_thread_living(p->pid);
+        if (living == *asked)
+            return true;
+        *asked = living;
+    }
+    return !*asked && is_over(p);
 }
 
 void bh_remote_sweep(struct bh_remote *r)
 {
     for (size_t k = 0; k < r->processes.n; k++) {
         struct bh_remote_process *p = r->processes.at[k];
-        for (size_t i = p->slots.n; i-- > 0;) {
-            if (same_file((pid_t)p->pid, p->slots.at[i].fd, r->self, r->files.at[p->slots.at[i].file].fd))
-                continue;
-            if (is_ending(p))
-                break;
-            drop_slot(r, p, i);
-        }
+        uint32_t asked = p->pid;
+        for (size_t i = p->slots.n; i-- > 0;)
+            if (has_closed(r, p, &p->slots.at[i], &asked))
+                drop_slot(r, p, i);
     }
 }
 

@@ -3,13 +3,19 @@
 
 #include "base/test.h"
 #include "warden/peek.h"
+#include "warden/thread.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,25 +61,62 @@ static void begin(void)
         abort();
 }
 
-/* A child that does what it is told, one byte at a time: `c`: closes fd, `d`: puts another file there, `x`: ends. */
-static pid_t child(int ends[2], int fd, int other)
+static struct {
+    int from, fd, other;
+} told;
+
+/* As a tenant: those alone are looked at who carry more of them than we do. */
+static void carry_a_filter(void)
+{
+    struct sock_filter all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {1, all};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        abort();
+}
+
+static void obey(void)
 {
     char what;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (read(told.from, &what, 1) == 1 && what != 'x') {
+        if (what == 'c')
+            close(told.fd);
+        if (what == 'd')
+            (void)dup2(told.other, told.fd);
+        if (what == 'f')
+            carry_a_filter();
+        (void)!write(told.from, &what, 1);
+        if (what == 't')
+            return;
+    }
+    _exit(0);
+}
+
+static void *goes_on(void *arg)
+{
+    obey();
+    return arg;
+}
+
+/* A child that does what it is told, one byte at a time: `c`: closes fd, `d`: puts another file there, `f`: carries a filter, `t`:
+ * ends its first thread, and another one obeys from there on, `x`: ends. */
+static pid_t child(int ends[2], int fd, int other)
+{
+    pthread_t thread;
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
         abort();
     (void)fflush(stdout);
     pid_t pid = fork();
     if (pid != 0)
         return pid;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (read(ends[1], &what, 1) == 1 && what != 'x') {
-        if (what == 'c')
-            close(fd);
-        if (what == 'd')
-            (void)dup2(other, fd);
-        (void)!write(ends[1], &what, 1);
-    }
-    _exit(0);
+    told.from = ends[1];
+    told.fd = fd;
+    told.other = other;
+    obey();
+    if (pthread_create(&thread, NULL, goes_on, NULL) == 0)
+        (void)syscall(SYS_exit, 0); /* it alone */
+    _exit(1);
 }
 
 static bool tell(const int ends[2], char what)
@@ -231,6 +274,79 @@ TEST(what_one_had_that_has_ended_is_let_go)
         close(p[i]);
         close(ends[i]);
     }
+}
+
+static void without_its_first_thread(const int ends[2], pid_t pid)
+{
+    struct bh_thread_seen seen = {.state = '?'};
+    CHECK(tell(ends, 't'));
+    for (int i = 0; i < 5000 && seen.state; i++) {
+        (void)usleep(1000);
+        bh_thread_look((uint32_t)pid, (uint32_t)pid, &seen);
+    }
+    CHECK_EQ(seen.state, '\0');
+}
+
+/* The first thread's end closes nothing. As long as it is asked nothing is there. */
+TEST(a_process_has_its_files_without_its_first_thread)
+{
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    static struct bh_remote next;
+    struct bh_err err;
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == 0);
+    remote.files.at[f.index].used = true;
+    bh_remote_release(&remote, &f);
+    without_its_first_thread(ends, pid);
+    bh_remote_sweep(&remote);
+    CHECK_EQ(remote.n_lost, 0);
+    /* Another warden, which takes over. */
+    CHECK_EQ(bh_remote_init(&next, &driver, &hear, NULL, &err), BH_OK);
+    struct bh_remote_process *again = bh_remote_process(&next, (uint32_t)pid);
+    const bool found =
+        again && bh_remote_restore(&next, again, p[0], f.id, f.what, bh_remote_inode(&remote.files.at[0]));
+    const int by_thread = (int)syscall(SYS_pidfd_open, getpid(), O_EXCL); /* PIDFD_THREAD, 6.9 */
+    CHECK(found || by_thread < 0);
+    if (by_thread >= 0)
+        close(by_thread);
+    bh_remote_fini(&next);
+    CHECK(tell(ends, 'c'));
+    bh_remote_sweep(&remote);
+    CHECK_EQ(remote.n_lost, 1);
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    bh_remote_fini(&remote);
+    for (size_t i = 0; i < 2; i++) {
+        close(p[i]);
+        close(ends[i]);
+    }
+}
+
+TEST(who_never_asked_is_found_without_its_first_thread)
+{
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    begin();
+    struct bh_remote_process *me = bh_remote_process(&remote, (uint32_t)getpid());
+    CHECK(me && bh_remote_file(&remote, me, me->pid, p[0], &f) == 0);
+    remote.files.at[f.index].used = true;
+    bh_remote_release(&remote, &f);
+    close(p[0]);
+    bh_remote_sweep(&remote);
+    CHECK_EQ(remote.n_lost, 1);
+    CHECK(tell(ends, 'f'));
+    without_its_first_thread(ends, pid);
+    CHECK(!bh_remote_find_lost(&remote));
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    bh_remote_fini(&remote);
+    close(p[1]);
+    close(ends[0]);
+    close(ends[1]);
 }
 
 TEST(a_process_that_is_forgotten_takes_its_files_along)

@@ -30,7 +30,10 @@ enum { SERVED_PAGE = 4096 };
 
 /* Who closes its file waits, too, also by its end: until whoever serves it is ended. */
 static bool served_keeps_closing;
-static pid_t served_by; /* who serves the last one */
+static pid_t served_by; /* who serves the last one; ends with the thread that made it */
+/* Where not NULL, of memory that is shared with whoever serves: how often it was asked for a page. Who asked by then waits
+ * even if it is told to end. */
+static volatile uint64_t *served_asked;
 
 /* By the system call, or by the device, which is root's. */
 static inline int served_open(bool by_device)
@@ -117,6 +120,9 @@ static inline bool served_reply(const struct fuse_in_header *asked, bool ahead, 
             return false;
         break;
     case FUSE_READ:
+        if (served_asked)
+            ++*served_asked;
+        return false;
     case FUSE_FORGET:
         return false;
     default:

@@ -38,31 +38,34 @@ static uint64_t number_at(const char *at)
     return number;
 }
 
-/* Also of one that has ended and is still waited for. */
-static bool has_begun_to_end(uint32_t pid, const char *tid)
+enum stage { LIVES, ENDS, GONE };
+
+/* ENDS: also one that has ended and is still waited for. */
+static enum stage stage_of(uint32_t pid, const char *tid)
 {
     char path[64], line[1024];
     (void)snprintf(path, sizeof(path), "/proc/%u/task/%.16s/stat", pid, tid);
     bh_waits_head(path, line, sizeof(line));
-    return number_at(field_of(line, FLAGS_FIELD)) & EXITING_FLAG;
+    const char *flags = field_of(line, FLAGS_FIELD);
+    return !flags ? GONE : number_at(flags) & EXITING_FLAG ? ENDS : LIVES;
 }
 
-/* The first is the process's own; where that goes while others stay they are its threads as ever. */
-bool bh_thread_all_end(uint32_t pid)
+uint32_t bh_thread_living(uint32_t pid)
 {
     char path[32], first[16];
+    uint32_t living = 0;
     int looks = 0;
-    bool end = true;
     (void)snprintf(first, sizeof(first), "%u", pid);
-    if (!has_begun_to_end(pid, first))
-        return false;
+    if (stage_of(pid, first) != ENDS)
+        return pid;
     (void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
     DIR *tasks = opendir(path);
-    for (const struct dirent *e; tasks && end && looks < THREADS_MOST && (e = readdir(tasks)); looks++)
-        end = e->d_name[0] == '.' || has_begun_to_end(pid, e->d_name);
+    for (const struct dirent *e; tasks && !living && looks < THREADS_MOST && (e = readdir(tasks)); looks++)
+        if (e->d_name[0] != '.' && stage_of(pid, e->d_name) == LIVES)
+            living = (uint32_t)number_at(e->d_name);
     if (tasks)
         (void)closedir(tasks);
-    return end;
+    return living;
 }
 
 uint64_t bh_thread_started(uint32_t pid)

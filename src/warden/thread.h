@@ -17,9 +17,11 @@ void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
 enum bh_thread_in { BH_THREAD_UNTOLD, BH_THREAD_MAY_BE_IN, BH_THREAD_ELSEWHERE };
 enum bh_thread_in bh_thread_in(uint32_t pid, uint32_t tid, long call);
 
-/* Is a process on its way out, or has it ended and is waited for? Its first thread has let go of its descriptors then, or will,
- * and what it had open is closed by the last one that comes to that. False where its other threads live on. */
-bool bh_thread_all_end(uint32_t pid);
+/* Whom to ask for what a process's threads have in common. That is its first thread as long as it lives: one that has begun to end
+ * lets go of memory and descriptors, and what the process has mapped or open goes with the last one that comes to that. Then
+ * it is another that lives, also if it was told to end and did not come to it yet. 0: all have begun to end. Of a process that
+ * is gone its number, too. */
+uint32_t bh_thread_living(uint32_t pid);
 
 /* When a process began, as the kernel counts; 0: it is gone. */
 uint64_t bh_thread_started(uint32_t pid);

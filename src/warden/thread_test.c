@@ -112,9 +112,10 @@ TEST(a_process_ends_when_all_its_threads_do)
     if (child == 0)
         _exit(0);
     CHECK_EQ(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT), 0);
-    CHECK(bh_thread_all_end((uint32_t)child));
+    CHECK_EQ(bh_thread_living((uint32_t)child), 0);
     CHECK_EQ(waitpid(child, NULL, 0), child);
-    CHECK(!bh_thread_all_end((uint32_t)child) && !bh_thread_all_end((uint32_t)getpid()));
+    CHECK_EQ(bh_thread_living((uint32_t)child), (uint32_t)child);
+    CHECK_EQ(bh_thread_living((uint32_t)getpid()), (uint32_t)getpid());
     child = fork();
     if (child == 0) {
         if (pthread_create(&thread, NULL, stays, NULL) != 0)
@@ -123,9 +124,11 @@ TEST(a_process_ends_when_all_its_threads_do)
     }
     for (int i = 0; i < 5000 && state_of(child); i++)
         (void)usleep(1000);
-    const bool gone = !state_of(child), all = bh_thread_all_end((uint32_t)child);
+    const bool gone = !state_of(child);
+    const uint32_t living = bh_thread_living((uint32_t)child);
+    const bool is_its = syscall(SYS_tgkill, child, (pid_t)living, 0) == 0;
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
-    CHECK(gone && !all);
+    CHECK(gone && living != 0 && living != (uint32_t)child && is_its);
 }
 
 TEST_MAIN
