@@ -8,7 +8,7 @@
 #include "warden/gate_fixture.h"
 
 static const uint64_t cap = 64 * BH_MIB;
-enum { MOST, OVER, CALLS, ROUNDS = 600, CALLERS = 2, NAMES = 6 };
+enum { MOST, OVER, CALLS, ROUNDS = 600, ROUNDS_MOST = 100 * ROUNDS, CALLERS = 2, NAMES = 6 };
 
 /* What the callers ask with and the others write to. */
 static union {
@@ -118,6 +118,13 @@ __attribute__((no_sanitize("thread"))) static uint32_t fill(size_t who, uint32_t
     }
 }
 
+/* Also where those who flip have all the processors: until something was obtained. */
+static bool is_enough(int rounds)
+{
+    return rounds >= ROUNDS_MOST ||
+           (rounds >= ROUNDS && __atomic_load_n(&shared->number[MOST], __ATOMIC_SEQ_CST) > 0);
+}
+
 /* Calls as the kernel makes them, and no more: what the gate does not answer is not taken any further. */
 static void *asks(void *arg)
 {
@@ -125,7 +132,7 @@ static void *asks(void *arg)
     uint8_t bytes[ROUNDS * 2];
     struct bh_choice c = {bytes, sizeof(bytes)};
     bh_choice_fill(bytes, sizeof(bytes), 77 + who);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; !is_enough(i); i++) {
         const uint32_t kind = bh_choose(&c, 8), object = T_MEM + (uint32_t)who * NAMES + bh_choose(&c, NAMES);
         const uint32_t cmd = fill(who, kind, object);
         (void)ioctl(racing_fd, cmd, &asked[who]);
@@ -177,7 +184,7 @@ TEST(what_the_gate_carries_out_cannot_be_raced)
     sim_begin();
     CHECK_EQ(lease(cap, everything_changes, &s), 0);
     CHECK_EQ(s.killed, 0);
-    CHECK_EQ(shared->number[CALLS], CALLERS * ROUNDS);
+    CHECK(shared->number[CALLS] >= CALLERS * ROUNDS);
     CHECK(shared->number[MOST] > 0 && shared->number[MOST] <= cap);
     CHECK(holds_nothing_soon());
     CHECK(sim_end());
