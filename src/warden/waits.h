@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 enum bh_waits {
-    BH_WAITS_NOT,      /* it runs, or would if there were a processor */
+    BH_WAITS_NOT,      /* it runs, or would if there were a processor; or no tenant has to do with it */
     BH_WAITS_TENANT,   /* for a page that a process fills in */
     BH_WAITS_PAGE,     /* for a page; whose, bh_waits_page says */
     BH_WAITS_OTHERWISE /* a lock, something else, or the kernel does not tell */

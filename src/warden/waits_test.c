@@ -16,6 +16,7 @@ TEST(what_the_kernels_functions_mean)
 {
     CHECK_EQ(bh_waits_told('R', "0"), BH_WAITS_NOT);
     CHECK_EQ(bh_waits_told('R', "handle_userfault"), BH_WAITS_NOT);
+    CHECK_EQ(bh_waits_told('S', "__skb_wait_for_more_packets"), BH_WAITS_NOT);
     CHECK_EQ(bh_waits_told('D', "handle_userfault"), BH_WAITS_TENANT);
     CHECK_EQ(bh_waits_told('D', "handle_userfault.isra.0"), BH_WAITS_TENANT);
     CHECK_EQ(bh_waits_told('S', "request_wait_answer"), BH_WAITS_TENANT);
