@@ -220,7 +220,9 @@ static void write_mounts(struct bh_json *j, const struct bh_bundle *b, const cha
         mount(j, home, "bind", b->home, "rbind,rw,nosuid,nodev");
     for (size_t i = 0; g && i < g->mounts.n; i++)
         mount(j, g->mounts.at[i].inside, "bind", g->mounts.at[i].host,
-              g->mounts.at[i].is_writable ? "rbind,rw,nosuid,nodev" : "rbind,ro,nosuid,nodev");
+              g->mounts.at[i].is_socket     ? "bind,ro,nosuid,nodev,noexec"
+              : g->mounts.at[i].is_writable ? "rbind,rw,nosuid,nodev"
+                                            : "rbind,ro,nosuid,nodev");
     /* In a user namespace no node can be made: the machine's own is shown. What opens it is the devices cgroup's to say. */
     for (size_t i = 0; g && i < g->nodes.n; i++)
         mount(j, g->nodes.at[i].inside, "bind", g->nodes.at[i].host, "bind,rw,nosuid,noexec");

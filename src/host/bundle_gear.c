@@ -121,9 +121,33 @@ int bh_gear_node(struct bh_gear *g, const char *host, const char *inside, bool i
     return BH_OK;
 }
 
+static int add_mount(struct bh_gear *g, const struct bh_gear_mount *new, struct bh_err *err)
+{
+    for (size_t i = 0; i < g->mounts.n; i++) {
+        const struct bh_gear_mount *m = &g->mounts.at[i];
+        if (!bh_str_eq(m->inside, new->inside))
+            continue;
+        if (bh_str_eq(m->host, new->host) && m->is_writable == new->is_writable &&
+            m->is_socket == new->is_socket)
+            return BH_OK;
+        return bh_fail(err, BH_CONFLICT, "two files for one place, %.200s", new->inside);
+    }
+    const int rc = check_room(g->mounts.n, "mounts", err);
+    if (rc < 0)
+        return rc;
+    *bh_vec_push(&g->mounts) = (struct bh_gear_mount){
+        .host = bh_arena_str(&g->arena, new->host),
+        .inside = bh_arena_str(&g->arena, new->inside),
+        .is_writable = new->is_writable,
+        .is_socket = new->is_socket,
+    };
+    return BH_OK;
+}
+
 int bh_gear_mount(struct bh_gear *g, const char *host, const char *inside, bool is_writable,
                   struct bh_err *err)
 {
+    const struct bh_gear_mount new = {.host = host, .inside = inside, .is_writable = is_writable};
     struct stat st;
     int rc = check_path(host, err);
     rc = rc < 0 ? rc : check_path(inside, err);
@@ -132,23 +156,15 @@ int bh_gear_mount(struct bh_gear *g, const char *host, const char *inside, bool 
         return rc;
     if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode))
         return bh_fail(err, BH_INVALID, "%.300s is a device and must be given as one", host);
-    for (size_t i = 0; i < g->mounts.n; i++) {
-        const struct bh_gear_mount *m = &g->mounts.at[i];
-        if (!bh_str_eq(m->inside, inside))
-            continue;
-        if (bh_str_eq(m->host, host) && m->is_writable == is_writable)
-            return BH_OK;
-        return bh_fail(err, BH_CONFLICT, "two files for one place, %.200s", inside);
-    }
-    rc = check_room(g->mounts.n, "mounts", err);
-    if (rc < 0)
-        return rc;
-    *bh_vec_push(&g->mounts) = (struct bh_gear_mount){
-        .host = bh_arena_str(&g->arena, host),
-        .inside = bh_arena_str(&g->arena, inside),
-        .is_writable = is_writable,
-    };
-    return BH_OK;
+    return add_mount(g, &new, err);
+}
+
+int bh_gear_socket(struct bh_gear *g, const char *host, const char *inside, struct bh_err *err)
+{
+    const struct bh_gear_mount new = {.host = host, .inside = inside, .is_socket = true};
+    int rc = check_path(host, err);
+    rc = rc < 0 ? rc : check_path(inside, err);
+    return rc < 0 ? rc : add_mount(g, &new, err);
 }
 
 int bh_gear_env(struct bh_gear *g, const char *name, const char *value, struct bh_err *err)

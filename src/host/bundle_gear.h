@@ -23,6 +23,7 @@ enum {
 /* Where a container finds what we put in. Below /run, which is a file system of its own there: no image must have it. */
 #define BH_GEAR_INSIDE    "/run/bulkhead"
 #define BH_GEAR_LIBRARIES BH_GEAR_INSIDE "/lib"
+#define BH_GEAR_PROBE     BH_GEAR_INSIDE "/probe" /* what the lease says itself (docs/governor.md) */
 
 struct bh_gear_node {
     const char *host, *inside;
@@ -32,6 +33,7 @@ struct bh_gear_node {
 struct bh_gear_mount {
     const char *host, *inside;
     bool is_writable;
+    bool is_socket; /* where its folder on the machine forbids to run what is in it, so must the container */
 };
 struct bh_gear {
     struct bh_arena arena; /* owns every text below */
@@ -50,6 +52,9 @@ int bh_gear_node(struct bh_gear *g, const char *host, const char *inside, bool i
                  struct bh_err *err) BH_MUST_USE; /* inside: below /dev; NULL: as on the host */
 int bh_gear_mount(struct bh_gear *g, const char *host, const char *inside, bool is_writable,
                   struct bh_err *err) BH_MUST_USE;
+/* A socket that somebody will have made by the time that the container starts: it is not looked for now. The file alone is shown, to
+ * send to and not to change. */
+int bh_gear_socket(struct bh_gear *g, const char *host, const char *inside, struct bh_err *err) BH_MUST_USE;
 int bh_gear_env(struct bh_gear *g, const char *name, const char *value, struct bh_err *err) BH_MUST_USE;
 
 /* What a lease of NVIDIA's needs: nvidiactl, nvidia-uvm (once) and nvidiaN. */

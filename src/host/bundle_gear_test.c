@@ -85,6 +85,21 @@ TEST(mounts)
     bh_gear_fini(&g);
 }
 
+TEST(a_socket_need_not_be_there_yet)
+{
+    struct bh_gear g = {0};
+    struct bh_err err = {0};
+    CHECK_EQ(bh_gear_socket(&g, "/no-such-folder/s", "/a", &err), BH_OK);
+    CHECK_EQ(bh_gear_socket(&g, "/no-such-folder/s", "/a", &err), BH_OK);
+    CHECK_EQ(bh_gear_socket(&g, "/no-such-folder/t", "/a", &err), BH_CONFLICT);
+    CHECK_EQ(bh_gear_mount(&g, "/etc", "/a", false, &err), BH_CONFLICT);
+    CHECK_EQ(bh_gear_socket(&g, "s", "/b", &err), BH_INVALID);
+    CHECK_EQ(bh_gear_socket(&g, "/s", "/b/../c", &err), BH_INVALID);
+    CHECK_EQ(g.mounts.n, 1);
+    CHECK(g.mounts.at[0].is_socket && !g.mounts.at[0].is_writable);
+    bh_gear_fini(&g);
+}
+
 TEST(management_is_no_tenants)
 {
     struct bh_gear g = {0};

@@ -2,6 +2,7 @@
 /* bundle_test.c - what config.json says. That it holds is shown with a real runtime, in tests/container/run.py. */
 #include "host/bundle.h"
 
+#include "base/str.h"
 #include "base/test.h"
 #include "host/bundle_spec.h"
 
@@ -86,6 +87,24 @@ TEST(what_was_asked_for)
           says(&b, "{\"major\": 259, \"minor\": 0, \"rate\": 77}"));
     CHECK(says(&b, "\"--network\"") && says(&b, "\"--peers\"") && !says(&b, "\"--outside\""));
     CHECK(says(&b, "print('\\\"')"));
+    bh_gear_fini(&g);
+}
+
+TEST(a_socket_is_shown_alone_and_not_to_be_changed)
+{
+    struct bh_gear g = {0};
+    struct bh_bundle b = plain();
+    struct bh_buf out;
+    static const char wanted[] = "\"options\": [\"bind\", \"ro\", \"nosuid\", \"nodev\", \"noexec\"]";
+    b.gear = &g;
+    CHECK(!says(&b, BH_GEAR_PROBE));
+    CHECK_EQ(bh_gear_socket(&g, "/run/bulkhead/probes/L17", BH_GEAR_PROBE, &err), BH_OK);
+    CHECK_EQ(write_it(&b, &out), BH_OK);
+    const char *at = strstr(bh_buf_text(&out), "\"destination\": \"/run/bulkhead/probe\"");
+    CHECK(at && strstr(at, "\"source\": \"/run/bulkhead/probes/L17\""));
+    const char *options = at ? strstr(at, "\"options\": ") : NULL;
+    CHECK(options && bh_str_starts(options, wanted));
+    bh_buf_fini(&out);
     bh_gear_fini(&g);
 }
 

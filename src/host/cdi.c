@@ -81,6 +81,8 @@ static void write_mounts(struct bh_json *j, const struct bh_gear *g)
         for (size_t k = 0; k < BH_COUNT_OF(options); k++)
             bh_json_str(j, options[k]);
         bh_json_str(j, m->is_writable ? "rw" : "ro");
+        if (m->is_socket)
+            bh_json_str(j, "noexec");
         bh_json_close(j, ']');
         bh_json_close(j, '}');
     }

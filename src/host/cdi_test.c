@@ -34,6 +34,10 @@ TEST(a_specification)
     CHECK(says(&c, "\"A=b\"") && says(&c, "\"BULKHEAD_LEASE=L17\"") && says(&c, "\"containerPath\": \"/a\""));
     CHECK(says(&c, "\"hookName\": \"createRuntime\"") &&
           says(&c, "[\"bulkhead-oci\", \"hook\", \"--lease\", \"17\", \"--profile\", \"/p\"]"));
+    CHECK_EQ(bh_gear_socket(&g, "/run/probes/L17", BH_GEAR_PROBE, &err), BH_OK);
+    CHECK(says(&c, "\"hostPath\": \"/run/probes/L17\"") &&
+          says(&c, "\"containerPath\": \"/run/bulkhead/probe\"") &&
+          says(&c, "[\"rbind\", \"nosuid\", \"nodev\", \"ro\", \"noexec\"]"));
     const struct bh_cdi held = {
         .lease = 17, .gear = &g, .hook = "/x/bulkhead-oci", .listener = "/s", .cgroup = "bulkhead/L17"};
     CHECK(says(&held, "\"--profile\", \"/p\", \"--cgroup\", \"bulkhead/L17\"]"));

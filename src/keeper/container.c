@@ -13,6 +13,7 @@
 #include "keeper/keeper.h"
 #include "launch/adopt.h"
 #include "launch/governor.h"
+#include "launch/probe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -46,6 +47,7 @@ struct container {
     bool late;        /* its listener did not come in time: it was deleted, its runtime is about to end */
     bool held;        /* the warden serves it */
     int64_t until_ms; /* how long its listener is waited for; and once the runtime has ended, the account */
+    struct bh_probe_place probe;
 };
 
 static int64_t now_ms(void)
@@ -293,14 +295,20 @@ static int run_held(struct bh_keeper *k, ask_fn hears, ask_fn listens, struct bh
     struct bh_adopt_keep keep = {.fd = k->epoll,
                                  .share = k->spec.share,
                                  .governor = -1,
+                                 .probe = -1,
                                  .hear = hears,
                                  .listening = listens,
                                  .came = came,
                                  .held = held,
                                  .ended = ended};
-    const int rc = find_governor(k, &keep, err);
+    struct container *it = k->tier;
+    /* What is put into the container must be there before it is, and stays until the lease's end. */
+    int rc = k->spec.probe ? bh_probe_open_at(&it->probe, k->spec.probe, err) : BH_OK;
+    if (rc == BH_OK)
+        rc = find_governor(k, &keep, err);
     if (rc < 0)
         return rc;
+    keep.probe = it->probe.fd;
     const struct bh_adopt adopt = {.warden = k->warden,
                                    .socket = k->spec.listener,
                                    .cap_bytes = k->spec.cap_bytes,
@@ -335,9 +343,19 @@ static void end_unheld(struct bh_keeper *k)
         kill_it(k);
 }
 
+/* It goes on without a warden: nobody else reads what it says. */
+static void wait_alone(struct bh_keeper *k)
+{
+    const struct container *it = k->tier;
+    struct pollfd at = {.fd = k->epoll, .events = POLLIN};
+    (void)poll(&at, 1, it->probe.fd >= 0 ? BH_PROBE_DRAIN_MS : -1);
+    bh_probe_drain(&it->probe);
+    (void)!bh_keeper_hear(k, NULL);
+}
+
 int bh_keeper_container(struct bh_keeper *k, struct bh_err *err)
 {
-    struct container state = {.pidfd = -1}, *it = &state;
+    struct container state = {.pidfd = -1, .probe = {.fd = -1}}, *it = &state;
     k->tier = it;
     k->signal = signal_work;
     k->terminate = terminate;
@@ -349,7 +367,8 @@ int bh_keeper_container(struct bh_keeper *k, struct bh_err *err)
     if (rc < 0 && !it->held && it->runtime)
         end_unheld(k);
     while (it->runtime)
-        (void)!bh_keeper_wait(k, NULL);
+        wait_alone(k);
+    bh_probe_close(&it->probe);
     if (!it->came)
         return rc;
     bh_keeper_take_status(k, it->status);
@@ -392,7 +411,7 @@ static int ready_for_one(void *arg, struct bh_err *err)
 
 int bh_keeper_external(struct bh_keeper *k, struct bh_err *err)
 {
-    struct container state = {.pidfd = -1};
+    struct container state = {.pidfd = -1, .probe = {.fd = -1}};
     k->tier = &state;
     k->signal = signal_first;
     k->terminate = terminate_all;
@@ -400,6 +419,7 @@ int bh_keeper_external(struct bh_keeper *k, struct bh_err *err)
     const int rc = run_held(k, hear_only, ready_for_one, err);
     k->work = 0;
     bh_keeper_empty(k); /* also one that came and could not be held */
+    bh_probe_close(&state.probe);
     if (!state.came)
         return rc;
     bh_keeper_take_status(k, 0);

@@ -189,6 +189,8 @@ static int start_warden(struct state *s, struct lease *l, struct bh_err *err)
     if (rc < 0)
         return rc;
     bh_warden_hand_over(&l->warden, &l->start, l->fds);
+    if (l->start.flags & BH_LEASE_HAS_PROBE)
+        bh_warden_give_probe(&l->warden, s->a->keep->probe);
     if (l->start.share.weight && l->start.adopted)
         bh_share_give_soon(&s->link, &l->warden);
     else if (l->start.share.weight)
@@ -234,6 +236,7 @@ static void new_lease(struct state *s, const struct bh_oci_state *state, int lis
     memcpy(l.id, state->id, sizeof(l.id));
     if (s->a->keep && !joined) {
         l.start.share = s->a->keep->share;
+        l.start.flags |= s->a->keep->probe >= 0 ? (uint32_t)BH_LEASE_HAS_PROBE : 0;
         s->a->keep->came(s->a->arg);
     }
     const int rc = begin(s, &l, state, &err);

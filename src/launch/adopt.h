@@ -23,6 +23,7 @@ struct bh_adopt_keep {
     struct bh_lease_share share; /* of the cards' time; weight 0: nobody holds it */
     int governor;     /* with a share: the connection for the first warden, which goes to it or is closed */
     uint32_t version; /* that the governor takes; as in struct bh_lease_given */
+    int probe;        /* with a share: what each warden reads (launch/probe.h), the keeper's; -1: none */
     /* Something is there; below 0: it is over. BH_NOT_FOUND: not before what has been sent by now was taken, and this was
      * asked once more. */
     int (*hear)(void *arg, struct bh_err *err);

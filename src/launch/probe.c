@@ -138,6 +138,39 @@ int bh_probe_open(struct bh_probe_place *p, const char *run_dir, struct bh_err *
     return rc < 0 ? rc : bind_it(p, folder, err);
 }
 
+/* It keeps everybody else out, whatever the names in it are. */
+static int check_closed(const char *folder, struct bh_err *err)
+{
+    struct stat st;
+    if (lstat(folder, &st) < 0)
+        return fail_errno(err, folder);
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & (S_IRWXG | S_IRWXO))
+               ? BH_OK
+               : bh_fail(err, BH_DENIED, "'%.200s' is not a folder that this user alone may enter", folder);
+}
+
+bool bh_probe_path_fits(const char *path)
+{
+    struct sockaddr_un at;
+    return address(&at, path);
+}
+
+int bh_probe_open_at(struct bh_probe_place *p, const char *path, struct bh_err *err)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    *p = (struct bh_probe_place){.fd = -1};
+    if (!slash || slash == path || strlen(path) >= sizeof(folder))
+        return bh_fail(err, BH_INVALID, "'%.200s' is no path of a socket", path);
+    (void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+    const int rc = check_closed(folder, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(p->path, sizeof(p->path), "%s", path);
+    (void)unlink(path);
+    return bind_it(p, folder, err);
+}
+
 void bh_probe_announce(const struct bh_probe_place *p)
 {
     if (p->fd < 0 || setenv(BH_PROBE_VARIABLE, p->path, 1) < 0)

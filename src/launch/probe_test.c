@@ -131,6 +131,35 @@ TEST(a_place_that_is_not_ours_is_none)
     CHECK(bh_scratch_remove(folder) && bh_scratch_remove(elsewhere));
 }
 
+TEST(a_containers_has_a_name_that_is_known_in_a_folder_that_nobody_enters)
+{
+    struct stat st;
+    char deep[sizeof(folder) + 120];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));
+    (void)snprintf(path, sizeof(path), "%s/L17", folder);
+    CHECK_EQ(chmod(folder, 0711), 0);
+    CHECK_EQ(bh_probe_open_at(&at, path, &err), BH_DENIED);
+    CHECK(at.fd == -1 && strstr(err.msg, "is not a folder that this user alone may enter"));
+    CHECK_EQ(chmod(folder, 0700), 0);
+    CHECK(leave(path)); /* of a keeper that was killed a moment ago */
+    CHECK_EQ(bh_probe_open_at(&at, path, &err), BH_OK);
+    CHECK_STR(at.path, path);
+    CHECK(lstat(path, &st) == 0 && S_ISSOCK(st.st_mode));
+    CHECK_EQ(st.st_mode & 07777, 0222); /* inside, whose it is is nobody that there is */
+    struct sockaddr_un there;
+    const int fd = to(path, &there);
+    CHECK(sendto(fd, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)&there, sizeof(there)) == 1);
+    close(fd);
+    bh_probe_close(&at);
+    CHECK(lstat(path, &st) < 0 && errno == ENOENT);
+    (void)snprintf(deep, sizeof(deep), "%s/%0100d", folder, 0);
+    CHECK(bh_probe_path_fits(path) && !bh_probe_path_fits(deep));
+    CHECK_EQ(bh_probe_open_at(&at, deep, &err), BH_INVALID);
+    CHECK_EQ(bh_probe_open_at(&at, "L17", &err), BH_INVALID);
+    CHECK(bh_scratch_remove(folder));
+    CHECK_EQ(bh_probe_open_at(&at, path, &err), BH_SYSTEM);
+}
+
 TEST(the_variable_is_this_leases_or_none)
 {
     CHECK(bh_scratch_make(folder, sizeof(folder), "probe"));

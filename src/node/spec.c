@@ -100,11 +100,11 @@ static void add_own(struct words *env, struct bh_arena *arena, const char *text)
         *bh_vec_push(env) = text;
 }
 
-/* What a job says of these is not heard: which GPUs it sees, and whose server it talks to, is its lease's. */
+/* What a job says of these is not heard: which GPUs it sees, whose server it talks to and where it is listened to is its lease's. */
 static bool is_ours(const char *text)
 {
-    static const char *const names[] = {
-        "CUDA_VISIBLE_DEVICES=", "CUDA_MPS_PIPE_DIRECTORY=", "BULKHEAD_NODE=", "BULKHEAD_TENANT="};
+    static const char *const names[] = {"CUDA_VISIBLE_DEVICES=", "CUDA_MPS_PIPE_DIRECTORY=", "BULKHEAD_NODE=",
+                                        "BULKHEAD_PROBE=", "BULKHEAD_TENANT="};
     for (size_t i = 0; i < BH_COUNT_OF(names); i++)
         if (bh_str_starts(text, names[i]))
             return true;

@@ -88,6 +88,7 @@ static const struct member spec_members[] = {
     {.name = "bundle", .kind = TEXT, .off = AT(bh_keeper_spec, bundle)},
     {.name = "container", .kind = TEXT, .off = AT(bh_keeper_spec, container)},
     {.name = "listener", .kind = TEXT, .off = AT(bh_keeper_spec, listener)},
+    {.name = "probe", .kind = TEXT, .off = AT(bh_keeper_spec, probe)},
 };
 static const struct table spec_table = {spec_members, BH_COUNT_OF(spec_members)};
 
@@ -434,8 +435,9 @@ static const char *wrong_process(const struct bh_keeper_spec *s)
             return "a variable of env is not NAME=value";
     if (s->user && s->n_groups)
         return "user and groups: one of them";
-    return s->runtime || s->bundle || s->container || s->listener ? "a container's members in tier process"
-                                                                  : NULL;
+    return s->runtime || s->bundle || s->container || s->listener || s->probe
+               ? "a container's members in tier process"
+               : NULL;
 }
 
 static const char *wrong_container(const struct bh_keeper_spec *s)
@@ -478,6 +480,8 @@ static int check(const struct bh_keeper_spec *s, struct bh_err *err)
         what = "no cgroup";
     else if (!s->gate && (s->cap_bytes || s->share.weight || s->view || s->rdma))
         what = "capBytes, view, rdma and share need gate";
+    else if (s->probe && (!is_path(s->probe) || !s->share.weight))
+        what = "probe goes with share, and is an absolute path";
     return what ? bh_fail(err, BH_INVALID, "the keeper's spec: %s", what) : BH_OK;
 }
 
@@ -502,9 +506,9 @@ static bool all_utf8(const char *const *list)
 
 int bh_keeper_spec_write(const struct bh_keeper_spec *spec, struct bh_buf *out, struct bh_err *err)
 {
-    const char *const texts[] = {spec->run_dir,     spec->cgroup,       spec->user,   spec->cwd,
-                                 spec->limits.cpus, spec->limits.nodes, spec->bundle, spec->container,
-                                 spec->listener,    spec->share.name};
+    const char *const texts[] = {spec->run_dir,     spec->cgroup,       spec->user,      spec->cwd,
+                                 spec->limits.cpus, spec->limits.nodes, spec->bundle,    spec->container,
+                                 spec->listener,    spec->probe,        spec->share.name};
     bool said = all_utf8(spec->argv) && all_utf8(spec->env) && all_utf8(spec->runtime);
     for (size_t i = 0; i < BH_COUNT_OF(texts); i++)
         said = said && is_utf8(texts[i]);

@@ -92,7 +92,10 @@ struct bh_keeper_spec {
     const char *bundle;         /* absolute */
     const char *container;      /* its name for the runtime */
     const char *listener;       /* the socket of its seccomp profile (`listenerPath`); NULL with gate false */
-    /* Tier external: listener and limits, and nothing else of both; the gate holds it. */
+    /* Both kinds of container, with a share: where the keeper listens to what they say (launch/probe.h), as the bundle or the CDI
+     * file has it; NULL: nowhere. */
+    const char *probe;
+    /* Tier external: listener, probe and limits, and nothing else of both; the gate holds it. */
 };
 
 /* Into `out` (init with max BH_KEEPER_SPEC_MAX). BH_INVALID: what the reader would refuse, or text that is not UTF-8 and so

@@ -59,7 +59,9 @@ static struct bh_keeper_spec container(void)
                                    .runtime = runtime,
                                    .bundle = "/var/lib/b",
                                    .container = "L18",
-                                   .listener = "/run/l.sock"};
+                                   .listener = "/run/l.sock",
+                                   .share = {.weight = 100, .name = "L18"},
+                                   .probe = "/run/probes/L18"};
 }
 
 static struct bh_keeper_spec external(void)
@@ -132,6 +134,7 @@ TEST(a_container_there_and_back)
     CHECK_STR(r.bundle, "/var/lib/b");
     CHECK_STR(r.container, "L18");
     CHECK_STR(r.listener, "/run/l.sock");
+    CHECK_STR(r.probe, "/run/probes/L18");
     bh_buf_fini(&text);
     bh_arena_fini(&arena);
 }
@@ -167,9 +170,11 @@ TEST(what_makes_no_sense_is_not_written)
     REFUSED(good, s.user = "acme");
     REFUSED(good, s.gate = false);
     REFUSED(good, s.bundle = "/b");
+    REFUSED(good, s.probe = "/run/probes/L17");
     REFUSED(good, s.view = BH_VIEW_PRIVATE + 1);
     REFUSED(external, s.gate = false);
     REFUSED(external, s.listener = "l");
+    REFUSED(external, s.probe = "/run/probes/L19"); /* without a share */
     REFUSED(external, s.runtime = runtime);
     REFUSED(external, s.argv = argv);
     REFUSED(external, s.attach = true);
@@ -177,13 +182,17 @@ TEST(what_makes_no_sense_is_not_written)
     REFUSED(container, s.runtime = nothing);
     REFUSED(container, s.container = "-v");
     REFUSED(container, s.listener = NULL);
+    REFUSED(container, s.probe = "probes/L18");
+    REFUSED(container, s.share.weight = 0);
     REFUSED(container, s.argv = argv);
     REFUSED(container, s.limits.pids = 1);
     REFUSED(container, s.limits.disk_bytes_per_s = 1);
     struct bh_keeper_spec none = container();
     none.gate = false;
     none.cap_bytes = 0;
+    none.share.weight = 0;
     none.listener = NULL;
+    none.probe = NULL;
     CHECK(!is_refused(none));
 }
 

@@ -37,8 +37,8 @@ static uint64_t number(const char *value)
     return v;
 }
 
-/* HOST:INSIDE[:w] */
-static int take_place(struct request *q, const char *value, bool is_node, struct bh_err *err)
+/* HOST:INSIDE[:w], of a node, a mount or a socket */
+static int take_place(struct request *q, const char *value, char kind, struct bh_err *err)
 {
     char host[2048], inside[2048];
     const size_t n = strcspn(value, ":");
@@ -46,8 +46,10 @@ static int take_place(struct request *q, const char *value, bool is_node, struct
     (void)snprintf(host, sizeof(host), "%.*s", (int)n, value);
     (void)snprintf(inside, sizeof(inside), "%.*s", (int)m, value[n] ? value + n + 1 : "");
     const bool more = value[n] && value[n + 1 + m];
-    return is_node ? bh_gear_node(&q->gear, host, inside, more, err)
-                   : bh_gear_mount(&q->gear, host, inside, more, err);
+    if (kind == 's')
+        return bh_gear_socket(&q->gear, host, inside, err);
+    return kind == 'n' ? bh_gear_node(&q->gear, host, inside, more, err)
+                       : bh_gear_mount(&q->gear, host, inside, more, err);
 }
 
 static int take_env(struct request *q, const char *value, struct bh_err *err)
@@ -108,8 +110,8 @@ static int take(struct request *q, const char *word, struct bh_err *err)
     (void)snprintf(key, sizeof(key), "%.*s", (int)n, word);
     if (take_words(q, key, value) || take_numbers(q, key, value))
         return BH_OK;
-    if (bh_str_eq(key, "node") || bh_str_eq(key, "mount"))
-        return take_place(q, value, key[0] == 'n', err);
+    if (bh_str_eq(key, "node") || bh_str_eq(key, "mount") || bh_str_eq(key, "socket"))
+        return take_place(q, value, key[0], err);
     if (bh_str_eq(key, "env"))
         return take_env(q, value, err);
     if (bh_str_eq(key, "sim"))

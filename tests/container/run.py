@@ -181,6 +181,46 @@ def test_anothers_sockets():
         same(probe(1, CONNECT_UNIX.format([name]), edit=open_net), 'through', 'one network: the wall is gone')
 
 
+SENDS = '''
+at = '/run/bulkhead/probe'
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+changed = [what for what, fn in (('mode', lambda: os.chmod(at, 0o777)), ('owner', lambda: os.chown(at, 0, 0)), ('times', lambda: os.utime(at)),
+                                 ('name', lambda: os.rename(at, at + '.old')), ('file', lambda: os.unlink(at)),
+                                 ('reader', lambda: os.open(at, os.O_RDONLY)))
+           if tried(lambda: fn() is None or True)]
+print(changed, os.listdir('/run/bulkhead'))
+verdict(tried(lambda: s.sendto(b'done 5', at) == 6))
+'''
+
+
+def test_a_socket_in_a_folder_that_nobody_enters():
+    """The runtime shows that one file, which the tenant's users have no way to; they can send to it, and nothing else."""
+    need_runc()
+    os.mkdir('shut')
+    os.chmod('shut', 0o700)
+    private = 'umount /sys/fs/cgroup/unified 2>/dev/null; exec "$@"'
+    runtimes = {'runc': None}
+    if shutil.which('crun'):
+        runtimes['crun'] = ['unshare', '-m', 'sh', '-c', private, 'sh', 'crun', '--cgroup-manager=cgroupfs', '--root', os.path.abspath('crun-root')]
+    for name, runtime in runtimes.items():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+            path = os.path.abspath(f'shut/{name}')
+            s.bind(path)
+            os.chmod(path, 0o222)
+            before = os.stat(path)
+            for uid in ('0', '1000'):
+                with lease(1, SENDS, f'socket={path}:/run/bulkhead/probe', f'uid={uid}', runtime=runtime) as c:
+                    rc, out, err = c.finish()
+                if runtime and rc != 0 and 'cgroup' in err:
+                    break  # crun cannot run a container here
+                same((rc, err, [x for x in out.splitlines() if not x.startswith('#')]), (0, '', ["[] ['probe']", 'through']), f'{name} {uid} {out}')
+                s.settimeout(10)
+                same(s.recv(100), b'done 5')
+                after = os.stat(path)
+                same((after.st_ino, after.st_mode, after.st_uid, after.st_mtime_ns), (before.st_ino, before.st_mode, before.st_uid, before.st_mtime_ns), name)
+        os.unlink(path)
+
+
 def test_anothers_shared_memory():
     need_runc()
     key = 0x42480000 | FIRST & 0xffff

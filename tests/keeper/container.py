@@ -198,6 +198,50 @@ def test_a_share_is_held():
         has(e['why'], 'seccomp profile')
 
 
+# Waits for room, and tells how often there was some.
+SAYS = """
+import socket, sys
+s, n = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), 0
+while True:
+    s.sendto(b'done 1', sys.argv[1])
+    n += 1
+    with open(sys.argv[2], 'w') as f:
+        f.write(str(n))
+"""
+
+
+def test_what_it_says_is_taken_whatever_becomes_of_wardens():
+    with place() as p:
+        can_run(p)
+        os.makedirs('probes')
+        os.chmod('probes', 0o700)
+        at, told = os.path.abspath('probes/L'), pathlib.Path('told')
+
+        def said():
+            return int((told.exists() and told.read_text()) or 0)
+        x = lease(p, sys.executable, '-c', SAYS, at, str(told.resolve()), share={'weight': 100, 'name': 'acme'}, probe=at, profile=('--view', 'slice'))
+        x.start().runs()
+        until(lambda: said() > 100)
+        # One after the other dies, until there is none any more. The container goes on, and nobody in it waits for a reader.
+        while 'not held' not in x.text('keeper.log'):
+            for c in x.pids()[1]:
+                if name_of(c) == 'bulkhead-warden':
+                    kill(c)
+            time.sleep(0.01)
+        same([c for c in x.pids()[1] if name_of(c) == 'bulkhead-warden'], [])
+        before = said()
+        until(lambda: said() > before + 100)
+        same(os.listdir('probes'), ['L'])
+        same(x.ask('stop', 0).rc, 0)
+        same(x.end()['how'], 'exited')
+        same(os.listdir('probes'), [])
+        # One that is not to be held so does not begin.
+        os.chmod('probes', 0o755)
+        e = lease(p, 'true', share={'weight': 100, 'name': 'acme'}, probe=at, profile=('--view', 'slice')).run()
+        same(e['how'], 'notBegun')
+        has(e['why'], 'is not a folder that this user alone may enter')
+
+
 def test_the_cap_holds():
     with place() as p:
         can_run(p)

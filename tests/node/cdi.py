@@ -100,6 +100,34 @@ def held_by(words):
             raise
 
 
+SAYS = """
+import os, socket, time
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+print(os.environ['BULKHEAD_PROBE'], *sorted(set(os.listdir('/run/bulkhead')) - {'lib', 'sim'}), flush=True)
+while True:
+    s.sendto(b'done 5', os.environ['BULKHEAD_PROBE'])
+    time.sleep(0.05)
+"""
+
+
+def test_it_says_what_it_does():
+    need_podman()
+    with node() as n:
+        job, number, _ = granted(n)
+        until(lambda: os.listdir(f'{n.run}/probes') == [f'L{number}'])  # before anybody comes
+        words = engine.words(*engine.run_words('/usr/bin/python3', '-c', SAYS, device=number), runtime=OCI)
+        with held_by(words) as p:
+            same(p.stdout.readline().decode(), '/run/bulkhead/probe probe\n')
+            until(lambda: mech.shares_of(n, f'L{number}').get('rateMilliPerSecond'), 60, lambda: n.log()[-2000:])
+            same(n.post(f'/v1/jobs/{job}/cancel').ok, True)
+            same(n.wait(job)['end'], 'cancelled')
+            p.communicate(timeout=60)
+        n.quiet()
+        same(os.listdir(f'{n.run}/probes'), [])
+        n.nothing_left()
+        n.sound()
+
+
 def test_the_daemon_ends_it():
     """A container in somebody else's hands is in the lease's cgroup: it goes when the lease does, whoever was killed before."""
     need_podman()

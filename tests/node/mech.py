@@ -74,6 +74,7 @@ def finished(n):
     n.nothing_left()
     same(os.listdir(f'{n.run}/bundles'), [], 'bundles')
     same(os.listdir(f'{n.run}/containers'), [], 'what the runtime keeps of containers')
+    same(os.listdir(f'{n.run}/probes'), [], 'where containers say what they do')
     n.sound()
 
 
@@ -156,6 +157,125 @@ def test_what_a_container_may_take():
             same(in_group(n, lease, 'cpu', 'cpu.cfs_quota_us'), str(max(100000, os.cpu_count() * 250 // 8 * 100)))
         same(n.post(f'/v1/jobs/{holder}/cancel').ok, True)
         same(n.wait(holder)['end'], 'cancelled')
+        finished(n)
+
+
+# Tries what a tenant may not, tells what came of it, and then says what it does until it is told to be silent, and to speak again.
+SAYS = '''
+import ctypes, errno, json, os, signal, socket, sys, time
+host, at = sys.argv[1], os.environ.get('BULKHEAD_PROBE')
+libc = ctypes.CDLL(None, use_errno=True)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+tried = {'at': at, 'is': os.path.exists('/run/bulkhead/probe')}
+def attempt(name, what, *words):
+    try:
+        what(*words)
+        tried[name] = 'done'
+    except OSError as e:
+        tried[name] = errno.errorcode[e.errno]
+def mount(*words):
+    if libc.mount(*words) < 0:
+        raise OSError(ctypes.get_errno(), 'mount')
+if at:
+    tried['mode'] = os.stat(at).st_mode & 0o7777
+    attempt('read', os.open, at, os.O_RDONLY)
+    attempt('chmod', os.chmod, at, 0o777)
+    attempt('chown', os.chown, at, os.getuid(), os.getgid())
+    attempt('utime', os.utime, at)
+    attempt('unlink', os.unlink, at)
+    attempt('rename', os.rename, at, at + '.old')
+    attempt('cover', mount, b'tmpfs', os.path.dirname(at).encode(), b'tmpfs', 0, None)
+    attempt('bind over', mount, b'/etc/passwd', at.encode(), None, 4096, None)
+    attempt('uncover', mount, b'', at.encode(), None, 4096 | 32, None)
+    attempt('take', socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).bind, at)
+    attempt('move', os.rename, '/run/bulkhead', '/run/moved')  # the folder around it may be the tenant's, and is nobody else's
+    attempt('move back', os.rename, '/run/moved', '/run/bulkhead')
+    for name in os.listdir('/run/bulkhead'):  # its own is the only one that it can find
+        if name not in ('lib', 'sim', 'probe'):
+            tried['more'] = name
+    for other in ('', '/probes', '/probe', *(f'/probes/L{i}' for i in range(1, 9))):
+        attempt('host' + other, os.stat, host + other)
+        attempt('host send' + other, s.sendto, b'done 1000000000', host + other)
+print(json.dumps(tried), flush=True)
+silent = []
+signal.signal(signal.SIGUSR1, lambda *a: silent.append(1))
+signal.signal(signal.SIGUSR2, lambda *a: silent.clear())
+while at:
+    if not silent:
+        s.sendto(b'done 5', at)
+    time.sleep(0.05)
+'''
+
+
+def shares_of(n, lease):
+    r = subprocess.run([lab.BIN, 'shares', '-o', 'json'], capture_output=True, text=True, check=True, timeout=60, env=n.env)
+    return next((x for x in json.loads(r.stdout)['shares'] if x['name'] == lease), {}).get('own', {})
+
+
+def of_process(pid, name):
+    """A file of it; '' where it has just gone."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f'/proc/{pid}/{name}').read_text()
+    return ''
+
+
+def in_lease(n, lease, name):
+    return [p for p in n.processes(name) if f'/{n.group}/{lease}\n' in of_process(p, 'cgroup')]
+
+
+def keeper_of(n, lease):
+    (keeper,) = [p for p in n.processes('bulkhead-keeper') if f'/leases/{lease[1:]}/' in lab.cmdline(p)]
+    return keeper
+
+
+def warden_of(n, lease):
+    keeper = keeper_of(n, lease)
+    below = [p for p in n.processes('bulkhead-warden') if f'PPid:\t{keeper}\n' in of_process(p, 'status')]
+    return below[0] if below else None
+
+
+def silence(n, lease, is_silent):
+    for pid in in_lease(n, lease, 'python3'):
+        os.kill(pid, signal.SIGUSR1 if is_silent else signal.SIGUSR2)
+
+
+def test_a_container_says_what_it_does():
+    """Where its pool shares time, through a socket that is its own and that it cannot change; and nothing of another's can be reached."""
+    need_containers()
+    with node(text=CONTAINERS) as n:
+        foreign = ['BULKHEAD_PROBE=/of/somebody/else']
+        jobs = [n.submit(t, *python(SAYS), n.run, pool='shares', milli=250, env=foreign, uid=uid) for t, uid in (('acme', NOBODY), ('blue', 0))]
+        leases = [n.active(j) for j in jobs]
+        probes = pathlib.Path(n.run, 'probes')
+        same(probes.stat().st_mode & 0o7777, 0o700)
+        for job, lease in zip(jobs, leases):
+            until(lambda j=job: out(n, j), 60, lambda j=job: out(n, j, 'err') + n.log()[-2000:])
+            tried = json.loads(out(n, job))
+            same((tried.pop('at'), tried.pop('is'), tried.pop('mode')), ('/run/bulkhead/probe', True, 0o222))
+            assert {tried.pop('move'), tried.pop('move back')} <= {'done', 'EACCES', 'ENOENT'}, tried
+            same([k for k, v in tried.items() if v == 'done'], [], tried)
+            same({v for k, v in tried.items() if k.startswith('host')}, {'ENOENT'}, tried)
+            until(lambda x=lease: shares_of(n, x).get('rateMilliPerSecond'), 60, lambda j=job: out(n, j, 'err') + n.log()[-2000:])
+        same(sorted(os.listdir(probes)), sorted(leases), 'whatever a tenant tried, the machine\'s are there')
+        # a little more or less than a hundred a second, with what had waited for a processor: nobody added to it
+        until(lambda: all(20000 < (shares_of(n, x).get('rateMilliPerSecond') or 0) < 300000 for x in leases), 60, lambda: [shares_of(n, x) for x in leases])
+        # The next warden hears it, and so does the one of a keeper that a restarted daemon finds.
+        silence(n, leases[0], True)
+        until(lambda: not shares_of(n, leases[0]).get('rateMilliPerSecond'), 60)
+        before = warden_of(n, leases[0])
+        os.kill(before, signal.SIGKILL)
+        until(lambda: warden_of(n, leases[0]) not in (None, before), 60)
+        n.again()
+        silence(n, leases[0], False)
+        until(lambda: shares_of(n, leases[0]).get('rateMilliPerSecond'), 60)
+        # Who has no share has none, nor what he calls so.
+        same(json.loads(ends(n, n.submit('acme', *python(SAYS), n.run, pool='cards', env=foreign))), {'at': None, 'is': False})
+        # It goes with the lease, and with one whose keeper was killed.
+        same(n.post(f'/v1/jobs/{jobs[0]}/cancel').ok, True)
+        same(n.wait(jobs[0])['end'], 'cancelled')
+        same(os.listdir(probes), [leases[1]])
+        os.kill(keeper_of(n, leases[1]), signal.SIGKILL)
+        same(n.wait(jobs[1])['end'], 'lost')
         finished(n)
 
 

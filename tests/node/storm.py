@@ -359,7 +359,7 @@ def settle(m, book):
     left = lambda: [*os.listdir(f'{m.run}/mps'), *m.rows("SELECT key FROM notes WHERE key LIKE 'mps/%'")]  # noqa: E731
     until(lambda: not left(), 60, left)
     m.nothing_left()
-    same((os.listdir(f'{m.run}/bundles'), os.listdir(f'{m.run}/containers')), ([], []), 'what is left of containers')
+    same([os.listdir(f'{m.run}/{d}') for d in ('bundles', 'containers', 'probes')], [[], [], []], 'what is left of containers')
     m.sound()
     check_words(m, book)
     ran = m.rows("SELECT pool, count(DISTINCT lease) n FROM lease_history h JOIN leases l ON l.id = h.lease WHERE h.new = 'active' GROUP BY pool")

@@ -9,6 +9,7 @@
 #include "host/cdi.h"
 #include "host/filter.h"
 #include "host/net_run.h"
+#include "launch/probe.h"
 #include "launch/warden.h"
 #include "node/mech/clear.h"
 #include "node/mech/tier_near.h"
@@ -94,7 +95,9 @@ int bh_tier_find(struct bh_containers *t, const struct bh_cgroups *cgroups, cons
     else
         (void)snprintf(t->cdi, sizeof(t->cdi), "%s/cdi", run_dir);
     int rc = make_folder(t->bundles, run_dir, "bundles", 0711, err);
-    return rc == BH_OK ? make_folder(t->containers, run_dir, "containers", 0700, err) : rc;
+    if (rc == BH_OK)
+        rc = make_folder(t->containers, run_dir, "containers", 0700, err);
+    return rc == BH_OK ? make_folder(t->probes, run_dir, "probes", 0700, err) : rc;
 }
 
 /* ---- users ---- */
@@ -290,10 +293,23 @@ static int add_devices(const struct bh_daemon *d, const struct bh_tier_parts *pa
                        : rc;
 }
 
-static int fill_gear(const struct bh_daemon *d, const struct bh_tier_parts *parts, struct bh_gear *g,
-                     struct bh_err *err)
+/* Where a container of this lease says what it does; NULL: it has no share, or the run folder's name is too long for it. */
+static const char *probe_of(const struct bh_daemon *d, uint64_t lease, const struct bh_keeper_spec *spec,
+                            struct bh_arena *arena)
+{
+    const char *at = bh_arena_printf(arena, "%s/L%llu", d->tier.probes, (unsigned long long)lease);
+    return spec->share.weight && bh_probe_path_fits(at) ? at : NULL;
+}
+
+/* probe: on this machine; NULL: none. */
+static int fill_gear(const struct bh_daemon *d, const struct bh_tier_parts *parts, const char *probe,
+                     struct bh_gear *g, struct bh_err *err)
 {
     int rc = add_devices(d, parts, g, err);
+    if (rc == BH_OK && probe)
+        rc = bh_gear_socket(g, probe, BH_GEAR_PROBE, err);
+    if (rc == BH_OK && probe)
+        rc = bh_gear_env(g, BH_PROBE_VARIABLE, BH_GEAR_PROBE, err);
     for (size_t i = 0; rc == BH_OK && parts->env[i]; i++)
         rc = add_variable(g, parts->env[i], err);
     return rc;
@@ -372,6 +388,7 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
     spec->bundle = bh_arena_printf(arena, "%s/%s", d->tier.bundles, name);
     spec->container = name;
     spec->listener = spec->gate ? bh_arena_printf(arena, "%s/%s.gate", d->runs_dir, name) : NULL;
+    spec->probe = probe_of(d, run->lease, spec, arena);
     struct bh_bundle b = {.lease = run->lease,
                           .tenant = job->tenant,
                           .rootfs = rootfs,
@@ -394,7 +411,7 @@ int bh_tier_container(struct bh_daemon *d, const struct bh_life *run, const stru
     if (rc == BH_OK && b.limits.disk_bytes_per_s)
         rc = bh_disks_list("", &b.limits.disks, err);
     if (rc == BH_OK)
-        rc = fill_gear(d, parts, &gear, err);
+        rc = fill_gear(d, parts, spec->probe, &gear, err);
     if (rc == BH_OK)
         rc = bh_bundle_make(&b, spec->bundle, err);
     bh_vec_fini(&b.limits.disks);
@@ -422,6 +439,7 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
                        "a card of its own has no gate, and so no profile that an engine could be given");
     spec->tier = BH_KEEPER_EXTERNAL;
     spec->listener = bh_arena_printf(arena, "%s/L%llu.gate", d->runs_dir, (unsigned long long)run->lease);
+    spec->probe = probe_of(d, run->lease, spec, arena);
     const struct bh_cdi cdi = {.lease = run->lease,
                                .gear = &gear,
                                .hook = d->tier.hook,
@@ -430,7 +448,7 @@ int bh_tier_external(struct bh_daemon *d, const struct bh_life *run, const struc
                                .profile_flags = spec->view || spec->share.weight ? BH_FILTER_CONTROLS : 0};
     int rc = portion_of(d, parts, arena, &mine, err);
     if (rc == BH_OK)
-        rc = fill_gear(d, parts, &gear, err);
+        rc = fill_gear(d, parts, spec->probe, &gear, err);
     if (rc == BH_OK)
         rc = bh_cdi_write(d->tier.cdi, &cdi, err);
     bh_gear_fini(&gear);
@@ -455,6 +473,7 @@ void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct b
     (void)snprintf(ret->bundle, sizeof(ret->bundle), "%s/L%llu", d->tier.bundles, id);
     (void)snprintf(ret->container, sizeof(ret->container), "%s/L%llu", d->tier.containers, id);
     (void)snprintf(ret->listener, sizeof(ret->listener), "%s/L%llu.gate", d->runs_dir, id);
+    (void)snprintf(ret->probe, sizeof(ret->probe), "%s/L%llu", d->tier.probes, id);
     (void)snprintf(ret->cdi, sizeof(ret->cdi), "%s", d->tier.cdi);
 }
 
@@ -487,6 +506,7 @@ int bh_tier_clean(const struct bh_tier_rest *r, struct bh_err *err)
     if (rc < 0)
         return rc;
     (void)unlink(r->listener);
+    (void)unlink(r->probe);
     if (access(r->bundle, F_OK) < 0)
         return BH_OK;
     if (if_nametoindex(BH_NET_BRIDGE) != 0)

@@ -25,6 +25,7 @@ struct bh_containers {
     char cdi[4000];        /* where engines look for leases (host/cdi.h) */
     char bundles[4000];    /* RUN/bundles */
     char containers[4000]; /* the runtime's own folder */
+    char probes[4000];     /* RUN/probes: where containers say what they do (launch/probe.h); root's alone */
 };
 /* cgroups NULL: this machine has none. Folders are made here. */
 int bh_tier_find(struct bh_containers *t, const struct bh_cgroups *cgroups, const char *run_dir,
@@ -64,7 +65,7 @@ struct bh_tier_rest {
     const char *runtime; /* NULL: none */
     uint64_t lease;
     char tenant[64];
-    char bundle[4096], container[4096], listener[4096], cdi[4096];
+    char bundle[4096], container[4096], listener[4096], probe[4096], cdi[4096];
 };
 void bh_tier_rest(const struct bh_daemon *d, const struct bh_life *run, struct bh_tier_rest *ret);
 /* A container may have left something, which takes a while to clean up. */
