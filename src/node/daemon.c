@@ -6,6 +6,7 @@
 #include "conf/file.h"
 #include "host/limits.h"
 #include "launch/warden.h"
+#include "node/bill.h"
 #include "node/daemon_clock.h"
 #include "node/decide.h"
 #include "node/door.h"
@@ -638,6 +639,7 @@ void bh_daemon_fini(struct bh_daemon *d)
     if (d->store && d->api)
         (void)bh_ops_commit(d, &err);
     bh_ponder_fini(d);
+    bh_bill_fini(d);
     bh_retain_fini(d);
     if (d->started)
         bh_note_node(d, false);
