@@ -11,6 +11,8 @@
 
 /* Of a lease that is draining, failed or scrubbing: the next thing that is to be done. */
 void bh_clear_begin(struct bh_daemon *d, struct bh_life *run);
+/* Of one that waits for something to happen: it has to leave, and its keeper does not know that, or takes too long. */
+bool bh_clear_is_late(struct bh_daemon *d, const struct bh_life *run);
 /* Of one that was given nothing: it and its job are over. The first in the caller's transaction, the second when that is
  * committed; or both. */
 int bh_clear_write_refuse(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause,
