@@ -10,7 +10,7 @@
 #include "host/filter.h"
 #include "host/net_run.h"
 #include "launch/warden.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/mech/tier_near.h"
 
 #include <errno.h>
