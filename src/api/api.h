@@ -53,6 +53,10 @@ void bh_api_answer(struct bh_api *api, uint64_t ticket, int rc, uint64_t id, con
 void bh_api_answer_why(struct bh_api *api, uint64_t ticket, int rc, const struct bh_api_why *why,
                        const struct bh_err *err);
 
+/* Of a bill that was made elsewhere; what is to be kept of it is taken out. took_ms: of a processor, for this caller to pay. */
+void bh_api_answer_bill(struct bh_api *api, uint64_t ticket, int rc, struct bh_store_bill *bill,
+                        uint64_t took_ms, const struct bh_err *err);
+
 /* Something changed: those who listen are told, if they may see it. tenant NULL: shown only to who sees everything. */
 enum bh_api_kind {
     BH_API_KIND_JOB,

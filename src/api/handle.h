@@ -109,6 +109,10 @@ int bh_h_lease_json(struct bh_api_req *q, const struct bh_api_core *core, const 
                     struct bh_err *err) BH_MUST_USE;
 /* What was worked out on why a job waits, as the answer; or the failure. */
 int bh_h_why_show(struct bh_api_req *q, int rc, const struct bh_api_why *w, const struct bh_err *err);
+/* A bill that was made elsewhere, as the answer; or the failure. And where who asked is gone. */
+int bh_h_usage_show(struct bh_api_core *core, struct bh_api_req *q, int rc, struct bh_store_bill *bill,
+                    uint64_t took_ms, const struct bh_err *err);
+void bh_h_usage_gone(struct bh_api_core *core, struct bh_api_req *q);
 /* What a mechanism behind a tier leaves shared, as one text; never empty. */
 const char *bh_h_stays_shared(struct bh_arena *arena, uint8_t mechanism, uint8_t tier);
 

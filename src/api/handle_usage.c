@@ -115,32 +115,26 @@ static int by_name(const void *a, const void *b)
 }
 
 /*
- * Of all, or of each tenant that the caller sees, one after the other: nothing of anybody else is read. Of one that is not to be
- * seen as of one that is not there.
+ * Of all, or of each tenant that the caller sees: nothing of anybody else is read. Of one that is not to be seen as of one that is
+ * not there.
  */
-static int add_up(struct bh_api_core *core, const struct bh_api_req *q, struct bh_arena *arena,
-                  const struct bh_store_usage_filter *f, enum bh_store_usage_by by, bh_store_usage_sums *ret,
-                  struct bh_err *err)
+static void whose(const struct bh_api_req *q, const char *tenant, struct bh_store_bill_ask *ask)
 {
     BH_VEC(const char *) names = {0};
-    int rc = 0;
-    if (f->tenant ? bh_api_sees(q, f->tenant) : bh_api_sees_all(q))
-        return bh_store_usage_sum(core->store, arena, f, by, ret, err);
-    for (size_t i = 0; !f->tenant && i < q->caller.n_grants; i++)
+    ask->all = !tenant && bh_api_sees_all(q);
+    if (tenant && bh_api_sees(q, tenant))
+        *bh_vec_push(&ask->tenants) = tenant;
+    for (size_t i = 0; !tenant && !ask->all && i < q->caller.n_grants; i++)
         *bh_vec_push(&names) = q->caller.grants[i].tenant;
     if (names.n)
         qsort(names.at, names.n, sizeof(*names.at), by_name);
-    for (size_t i = 0; rc == 0 && i < names.n; i++) {
-        struct bh_store_usage_filter one = *f;
-        one.tenant = names.at[i];
+    for (size_t i = 0; i < names.n; i++)
         if (i == 0 || !bh_str_eq(names.at[i], names.at[i - 1])) /* somebody may have two roles in one */
-            rc = bh_store_usage_sum(core->store, arena, &one, by, ret, err);
-    }
+            *bh_vec_push(&ask->tenants) = names.at[i];
     bh_vec_fini(&names);
-    return rc;
 }
 
-/* What a caller may take at once of the one thread; whoever sees everything was told by the policy to look after it all. */
+/* What a caller may take at once of a processor; whoever sees everything was told by the policy to look after it all. */
 enum { PURSE_MS = 1000, PURSE_OF_ALL_MS = 10000, RETRY_MAX_MS = 3600000 };
 
 static uint64_t clock_ms(clockid_t which)
@@ -151,14 +145,14 @@ static uint64_t clock_ms(clockid_t which)
 }
 
 /* All of everybody up to now: the question of every screen, and the dearest one. */
-static bool asks_for_all(const struct bh_api_req *q, const struct bh_store_usage_filter *f,
-                         enum bh_store_usage_by by)
+static bool asks_for_all(const struct bh_api_req *q)
 {
-    return by == BH_USAGE_OF_TENANT && !f->tenant && !f->from_ms &&
-           !((const struct bh_q_usage *)q->in)->to_ms && bh_api_sees_all(q);
+    const struct bh_q_usage *in = q->in;
+    return by_of(in->by) == BH_USAGE_OF_TENANT && !in->tenant && !in->from_ms && !in->to_ms &&
+           bh_api_sees_all(q);
 }
 
-/* What one caller takes of the thread is counted; who took too much comes later. */
+/* What one caller takes of a processor is counted; who took too much comes later. */
 struct turn {
     uint64_t now_ms, began_ms;
 };
@@ -179,22 +173,6 @@ static int begin_turn(struct bh_api_core *core, struct bh_api_req *q, struct tur
 static void end_turn(struct bh_api_core *core, const struct bh_api_req *q, const struct turn *t)
 {
     bh_toll_pay(&core->sums, q->caller.principal, clock_ms(CLOCK_THREAD_CPUTIME_ID) - t->began_ms, t->now_ms);
-}
-
-static int add_up_in_turn(struct bh_api_core *core, struct bh_api_req *q,
-                          const struct bh_store_usage_filter *f, enum bh_store_usage_by by,
-                          bh_store_usage_sums *ret, bh_store_usage_cards *ret_cards, struct bh_err *err)
-{
-    struct turn turn;
-    int rc = begin_turn(core, q, &turn, err);
-    if (rc < 0)
-        return rc;
-    rc = asks_for_all(q, f, by) ? bh_store_tally_sum(core->store, &q->arena, &core->tally, f->to_ms, ret, err)
-                                : add_up(core, q, &q->arena, f, by, ret, err);
-    if (rc == 0 && by == BH_USAGE_OF_GPU && bh_api_sees_all(q))
-        rc = bh_store_usage_cards_list(core->store, &q->arena, f, ret_cards, err);
-    end_turn(core, q, &turn);
-    return rc;
 }
 
 /* ---- a moment ago ---- */
@@ -234,38 +212,117 @@ static void keep_recent(struct bh_api_recent *r, const struct bh_store_usage_fil
     r->to_ms = f->to_ms;
 }
 
+/* ---- the bill ---- */
+
+/* More than so many intervals are added up elsewhere (ops->bill): to begin a process takes as long as to add up some thousands. */
+enum { ROWS_AT_ONCE = 10000 };
+
+static void bill_json(const struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_bill *bill)
+{
+    const struct bh_q_usage *in = q->in;
+    const bool known = bill->whole_from_ms && (!in->tenant || bh_api_sees(q, in->tenant));
+    bh_json_open(&q->json, '{');
+    bh_json_key_u64(&q->json, "from_ms", bill->from_ms);
+    bh_json_key_u64(&q->json, "to_ms", bill->to_ms);
+    bh_api_key_known(&q->json, "complete_from_ms", known ? bill->whole_from_ms : UINT64_MAX);
+    sums_json(core, q, by_of(in->by), &bill->sums);
+    prices_json(&q->json, core->view->policy);
+    cards_json(&q->json, &bill->cards);
+    bh_json_close(&q->json, '}');
+}
+
+/* At once, or BH_API_LATER. */
+static int make_bill(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_bill_ask *ask,
+                     struct bh_store_bill *ret, struct bh_err *err)
+{
+    uint64_t rows = 0;
+    int rc =
+        core->ops->bill ? bh_store_bill_rows(core->store, ask, &core->tally, ROWS_AT_ONCE, &rows, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (rows <= ROWS_AT_ONCE)
+        return bh_store_bill_make(core->store, &q->arena, ask, &core->tally, ret, err);
+    rc = core->ops->bill(core->ops->self, &q->caller, ask, q->ticket, err);
+    q->bill = rc == BH_API_LATER;
+    return rc;
+}
+
+static int make_bill_in_turn(struct bh_api_core *core, struct bh_api_req *q,
+                             const struct bh_store_usage_filter *f, struct bh_store_bill *ret,
+                             struct bh_err *err)
+{
+    struct bh_store_bill_ask ask = {
+        .from_ms = f->from_ms, .to_ms = f->to_ms, .by = by_of(((const struct bh_q_usage *)q->in)->by)};
+    struct turn turn;
+    int rc = begin_turn(core, q, &turn, err);
+    if (rc < 0)
+        return rc;
+    whose(q, f->tenant, &ask);
+    if (ask.all || ask.tenants.n) { /* of nobody, nothing is read */
+        ask.cards = ask.by == BH_USAGE_OF_GPU && bh_api_sees_all(q);
+        ask.past = asks_for_all(q) &&
+                   !bh_store_in_transaction(core->store); /* it may be undone, or drop something */
+        ask.drops = bh_store_drops(core->store);
+        rc = make_bill(core, q, &ask, ret, err);
+    }
+    bh_store_bill_ask_fini(&ask);
+    end_turn(core, q, &turn);
+    return rc;
+}
+
+/* What was added up elsewhere of the past need not be added up here. What was dropped since is in it, and makes it worthless. */
+static void keep_tally(struct bh_api_core *core, struct bh_store_bill *bill)
+{
+    const uint64_t drops = bh_store_drops(core->store);
+    if (!bill->tally.closed_ms || bill->tally.drops != drops ||
+        (core->tally.drops == drops && core->tally.closed_ms >= bill->tally.closed_ms))
+        return;
+    bh_store_tally_fini(&core->tally);
+    core->tally = bill->tally;
+    bill->tally = (struct bh_store_tally){0};
+}
+
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
-    const enum bh_store_usage_by by = by_of(((const struct bh_q_usage *)q->in)->by);
     struct bh_store_usage_filter f;
-    bh_store_usage_sums sums = {0};
-    bh_store_usage_cards cards = {0};
-    uint64_t whole_from_ms = 0;
+    struct bh_store_bill bill = {0};
     struct bh_err err;
     int rc = time_of(core, q, &f);
     if (rc < 0)
         return rc;
-    const bool all = asks_for_all(q, &f, by);
-    if (f.from_ms < f.to_ms && !(all && take_recent(&core->recent, &f, &sums))) {
-        rc = add_up_in_turn(core, q, &f, by, &sums, &cards, &err);
+    const bool all = asks_for_all(q);
+    if (f.from_ms < f.to_ms && !(all && take_recent(&core->recent, &f, &bill.sums))) {
+        rc = make_bill_in_turn(core, q, &f, &bill, &err);
         if (rc == 0 && all)
-            keep_recent(&core->recent, &f, &sums);
+            keep_recent(&core->recent, &f, &bill.sums);
+    } else if (!f.tenant || bh_api_sees(q, f.tenant)) {
+        rc = bh_store_history_whole_from(core->store, &bill.whole_from_ms, &err);
     }
-    if (rc == 0 && (!f.tenant || bh_api_sees(q, f.tenant)))
-        rc = bh_store_history_whole_from(core->store, &whole_from_ms, &err);
-    if (rc == 0) {
-        bh_json_open(&q->json, '{');
-        bh_json_key_u64(&q->json, "from_ms", f.from_ms);
-        bh_json_key_u64(&q->json, "to_ms", f.to_ms);
-        bh_api_key_known(&q->json, "complete_from_ms", whole_from_ms ? whole_from_ms : UINT64_MAX);
-        sums_json(core, q, by, &sums);
-        prices_json(&q->json, core->view->policy);
-        cards_json(&q->json, &cards);
-        bh_json_close(&q->json, '}');
-    }
-    bh_vec_fini(&sums);
-    bh_vec_fini(&cards);
-    return rc < 0 ? bh_api_fail(q, rc, &err) : 0;
+    bill.from_ms = f.from_ms;
+    bill.to_ms = f.to_ms; /* of what was added up a moment ago, too */
+    if (rc == 0)
+        bill_json(core, q, &bill);
+    bh_store_bill_fini(&bill);
+    return rc < 0 ? bh_api_fail(q, rc, &err) : rc;
+}
+
+int bh_h_usage_show(struct bh_api_core *core, struct bh_api_req *q, int rc, struct bh_store_bill *bill,
+                    uint64_t took_ms, const struct bh_err *err)
+{
+    bh_toll_pay(&core->sums, q->caller.principal, took_ms, clock_ms(CLOCK_MONOTONIC));
+    if (rc < 0)
+        return bh_api_fail(q, rc, err);
+    keep_tally(core, bill);
+    bill_json(core, q, bill);
+    return bh_api_fits(q);
+}
+
+void bh_h_usage_gone(struct bh_api_core *core, struct bh_api_req *q)
+{
+    const uint64_t took_ms = core->ops->bill_gone(core->ops->self, q->ticket);
+    bh_toll_pay(&core->sums, q->caller.principal, took_ms, clock_ms(CLOCK_MONOTONIC));
+    (void)bh_api_refuse(&q->problem, BH_BUSY, "nobody waited for it any more");
+    bh_api_req_fail(q);
 }
 
 /* ---- intervals ---- */
@@ -291,7 +348,8 @@ static void record_json(struct bh_json *j, const struct bh_api_core *core, const
     bh_json_close(j, '}');
 }
 
-enum { PAGES_MAX = 20 };
+/* What is looked at for one question, whether it is to be shown or not. */
+enum { PAGES_MAX = 20, LOOKED_MAX = PAGES_MAX * BH_API_LIST_MAX };
 
 struct showing {
     const struct bh_api_core *core;
@@ -318,11 +376,11 @@ static bool show_page(struct showing *s, const bh_store_usages *rows)
 }
 
 /*
- * Those that the caller may see, page after page, until `limit` of them are written or enough pages were looked at: who sees
- * some tenants of many goes on from there with another question, and the daemon with other callers. A page at a time is
- * in memory.
+ * Those that the caller may see, page after page, until `limit` of them are written or enough intervals were looked at: who sees
+ * some tenants of many, or asks for the last day of years, goes on from there with another question, and the daemon with other
+ * callers. A page at a time is in memory.
  */
-static int records_json(struct bh_api_core *core, struct bh_api_req *q, const struct bh_store_usage_filter *f,
+static int records_json(struct bh_api_core *core, struct bh_api_req *q, struct bh_store_usage_filter *f,
                         uint64_t *ret_next, struct bh_err *err)
 {
     const struct bh_q_usage *in = q->in;
@@ -330,10 +388,13 @@ static int records_json(struct bh_api_core *core, struct bh_api_req *q, const st
     struct bh_store_page page = {.after = in->after, .limit = BH_API_LIST_MAX};
     struct showing s = {.core = core, .q = q, .left = limit, .last = in->after, .next = UINT64_MAX};
     bool more = true;
+    int rc = bh_store_usage_upto(core->store, f, in->after, LOOKED_MAX, &f->upto, err);
+    if (rc < 0)
+        return rc;
     for (unsigned looked = 0; more && looked < PAGES_MAX; looked++) {
         struct bh_arena arena = {0};
         bh_store_usages rows = {0};
-        const int rc = bh_store_usage_list(core->store, &arena, f, &page, &rows, err);
+        rc = bh_store_usage_list(core->store, &arena, f, &page, &rows, err);
         more = rc == 0 && show_page(&s, &rows) && rows.n == page.limit;
         if (more)
             page.after = rows.at[rows.n - 1].id;
@@ -342,7 +403,7 @@ static int records_json(struct bh_api_core *core, struct bh_api_req *q, const st
         if (rc < 0)
             return rc;
     }
-    *ret_next = more ? page.after : s.next;
+    *ret_next = more ? page.after : s.next == UINT64_MAX && f->upto ? f->upto : s.next;
     return 0;
 }
 

@@ -65,7 +65,7 @@ struct bh_api_core {
     const char *log_dir;
     uint64_t tickets;                  /* the last one given */
     const struct bh_limit *limit;      /* who is there; NULL: not known */
-    struct bh_toll sums;               /* of usage: what callers took of the thread */
+    struct bh_toll sums;               /* of usage: what callers took of a processor */
     struct bh_api_recent recent;       /* the same sums for who sees everything */
     struct bh_store_tally tally;       /* ... what they are made from */
     uint64_t answers[BH_API_STATUSES]; /* given so far, by HTTP status */
@@ -109,6 +109,7 @@ struct bh_api_req {
     struct bh_stream_mark log_mark;
     uint64_t next_offset, dropped; /* of a log; has_offset */
     bool has_offset, ended;
+    bool bill; /* one is made elsewhere: whoever asked may go away meanwhile */
 };
 
 void bh_api_req_init(struct bh_api_req *q);
@@ -129,7 +130,8 @@ void bh_api_req_fail(struct bh_api_req *q);
 /* ---- for handlers ---- */
 
 int bh_api_fail(struct bh_api_req *q, int rc,
-                const struct bh_err *err);                        /* a callback's or the store's failure */
+                const struct bh_err *err);         /* a callback's or the store's failure */
+int bh_api_fits(struct bh_api_req *q) BH_MUST_USE; /* what is written so far may be sent; or BH_TOO_LARGE */
 bool bh_api_sees(const struct bh_api_req *q, const char *tenant); /* any role there */
 /* The one tenant that the caller sees; NULL: several, or all. A list need not look at others then. */
 const char *bh_api_only_tenant(const struct bh_api_req *q);

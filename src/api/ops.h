@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "core/model/policy.h"
 #include "metrics/metrics.h"
+#include "store/state_bill.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -179,6 +180,12 @@ struct bh_api_ops {
     /* The same, but never at once: BH_API_LATER, or a failure. */
     int (*what_if)(void *self, const struct bh_api_caller *by, const struct bh_api_whatif *what,
                    uint64_t ticket, struct bh_err *err);
+    /* A bill that reads so many intervals that nobody else is to wait for it: BH_API_LATER, bh_api_answer_bill() follows; or a failure.
+     * NULL: all are made at once. */
+    int (*bill)(void *self, const struct bh_api_caller *by, const struct bh_store_bill_ask *what,
+                uint64_t ticket, struct bh_err *err);
+    /* Who asked for that bill is gone: no answer follows. What it took of a processor so far, in ms. */
+    uint64_t (*bill_gone)(void *self, uint64_t ticket);
     int (*policy_diff)(void *self, const char *text, size_t n, struct bh_arena *arena,
                        struct bh_api_diff *ret, struct bh_err *err);
     /* version: the one that was in force when the caller looked (BH_CONFLICT where it no longer is); 0: not said. */

@@ -290,6 +290,13 @@ void bh_api_req_answer(struct bh_api_req *q, int rc, uint64_t id, const struct b
     bh_api_req_fail(q);
 }
 
+int bh_api_fits(struct bh_api_req *q)
+{
+    return q->out.full ? bh_api_refuse(&q->problem, BH_TOO_LARGE,
+                                       "the answer is larger than any that is given; ask for less of it")
+                       : 0;
+}
+
 /* What is only looked at is looked at in one moment of the store. */
 static int handle(struct bh_api_core *core, struct bh_api_req *q)
 {
@@ -312,9 +319,8 @@ int bh_api_dispatch(struct bh_api_core *core, struct bh_api_req *q)
         q->ticket = ++core->tickets;
         rc = handle(core, q);
     }
-    if (rc == 0 && q->out.full)
-        rc = bh_api_refuse(&q->problem, BH_TOO_LARGE,
-                           "the answer is larger than any that is given; ask for less of it");
+    if (rc == 0)
+        rc = bh_api_fits(q);
     if (rc >= 0)
         return rc;
     bh_api_req_fail(q);

@@ -193,6 +193,18 @@ void bh_api_answer_why(struct bh_api *api, uint64_t ticket, int rc, const struct
     arm(api, 0);
 }
 
+void bh_api_answer_bill(struct bh_api *api, uint64_t ticket, int rc, struct bh_store_bill *bill,
+                        uint64_t took_ms, const struct bh_err *err)
+{
+    struct bh_exchange *x = of_ticket(api, ticket);
+    if (!x)
+        return;
+    if (bh_h_usage_show(&api->core, &x->q, rc, bill, took_ms, err) < 0)
+        bh_api_req_fail(&x->q);
+    bh_wait_ready(x);
+    arm(api, 0);
+}
+
 void bh_api_changed(struct bh_api *api, enum bh_api_kind kind, uint64_t id, const char *tenant,
                     const char *state)
 {

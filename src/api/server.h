@@ -54,7 +54,8 @@ struct bh_exchange {
     bool too_large, listed, suspended;
     bool touched;      /* LOG: its job changed */
     uint64_t until_ms; /* LOG: the answer goes out then; STREAM: it ends then; 0: never */
-    uint64_t moved_ms; /* ANSWERED, STREAM: when the last of it was taken */
+    uint64_t
+        moved_ms; /* ANSWERED, STREAM: when the last of it was taken; LATER: when it was looked for who asks */
     struct bh_cursor cursor;
     struct bh_buf piece; /* STREAM: text that was not taken yet */
     size_t piece_at;

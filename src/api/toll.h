@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * toll.h - how much of the daemon's one thread a caller may take for questions that are added up from a long history.
+ * toll.h - how much of a processor a caller may take, in the daemon's one thread or beside it, for what is added up from a long history.
  *
  * Requests a second do not tell a question that takes a millisecond from one that takes a second. So each caller has a purse of
  * milliseconds, which fills with time up to a most and out of which each answer is paid when it is known what it took. Who has

@@ -4,12 +4,14 @@
  * to grow, events. All are suspended in libmicrohttpd while they have nothing to do, and resumed in the turn of the loop in
  * which they have.
  */
+#include "api/handle.h"
 #include "api/server.h"
 
 #include <poll.h>
 
 enum {
     LOOK_MS = 100,            /* at the sizes of logs that somebody follows */
+    GONE_MS = 1000,           /* whether those are still there for whom something is worked out */
     BEAT_MS = 15000,          /* a sign of life, by which a reader who is gone is noticed */
     TOKEN_STREAM_MS = 300000, /* after which a token is looked at again: the reader comes back by itself */
     PIECE_MAX = 1 << 16,
@@ -146,15 +148,35 @@ static void wake_stream(struct bh_exchange *x, uint64_t now_ms)
         resume(x);
 }
 
+/* libmicrohttpd does not look at what is suspended. */
+static bool is_gone(const struct bh_exchange *x)
+{
+    struct pollfd p = {.fd = x->conn->fd, .events = POLLRDHUP};
+    return x->suspended && poll(&p, 1, 0) > 0;
+}
+
 /* Who closed his end while nothing was to be said is not noticed until the next sign of life, and counts until then. */
 void bh_streams_reap(struct bh_api *api)
 {
     for (struct bh_exchange *x = api->waiting; x; x = x->next) {
-        struct pollfd p = {.fd = x->conn->fd, .events = POLLRDHUP};
-        if (x->state == BH_EX_STREAM && x->suspended && poll(&p, 1, 0) > 0) {
+        if (x->state == BH_EX_STREAM && is_gone(x)) {
             x->until_ms = 1;
             resume(x);
         }
+    }
+}
+
+/* ---- bills ---- */
+
+/* Nobody is to be kept busy for somebody who does not wait any more. */
+static void end_bill(struct bh_exchange *x, uint64_t now_ms)
+{
+    const bool look = now_ms - x->moved_ms >= GONE_MS;
+    if (look)
+        x->moved_ms = now_ms;
+    if (look && is_gone(x)) {
+        bh_h_usage_gone(&x->api->core, &x->q);
+        bh_wait_ready(x);
     }
 }
 
@@ -177,12 +199,16 @@ uint64_t bh_waits_wake(struct bh_api *api, uint64_t now_ms)
             wake_log(x, now_ms, look);
         else if (x->state == BH_EX_STREAM)
             wake_stream(x, now_ms);
+        else if (x->state == BH_EX_LATER && x->q.bill) /* the end of one may be the end of another */
+            end_bill(x, now_ms);
     }
     for (const struct bh_exchange *x = api->waiting; x; x = x->next) {
         if (x->state == BH_EX_LOG)
             next = sooner(next, sooner(x->until_ms, api->logs_ms + LOOK_MS));
         else if (x->state == BH_EX_STREAM && x->suspended)
             next = sooner(next, x->moved_ms + BEAT_MS);
+        else if (x->q.bill)
+            next = sooner(next, x->moved_ms + GONE_MS);
     }
     api->changed = api->end_streams = false;
     return next;

@@ -140,6 +140,7 @@ struct bh_made_server {
 /* Questions that a child works out, and answers that still hold (ponder.c). */
 struct bh_ponder;
 struct bh_ponder_kept;
+struct bh_bill;   /* bill.c */
 struct bh_retain; /* retain.c */
 
 struct bh_daemon {
@@ -178,8 +179,9 @@ struct bh_daemon {
     BH_VEC(struct bh_ponder *) ponders;
     struct bh_ponder_kept *pondered;
     size_t pondered_next;
-    struct bh_idmap came_in; /* tokens and users that asked for something since the start */
-    struct bh_owed owed;     /* what is not in the log yet and has happened all the same */
+    BH_VEC(struct bh_bill *) bills; /* in the order in which they were asked for */
+    struct bh_idmap came_in;        /* tokens and users that asked for something since the start */
+    struct bh_owed owed;            /* what is not in the log yet and has happened all the same */
     sd_event_source *turn_source, *tick_source, *look_source, *api_source;
     sd_event_source *chore_source; /* what is left of a tick */
     size_t chore;                  /* ... from here on */

@@ -4,7 +4,6 @@
 
 #include "base/units.h"
 #include "node/life.h"
-#include "node/mech/clear.h"
 #include "node/ops.h"
 
 #include <fcntl.h>

@@ -551,8 +551,7 @@ void bh_life_tick(struct bh_daemon *d)
     /* What is believed may not be so where a commit failed: it is loaded again first. */
     for (size_t i = d->broken_until_ms ? 0 : d->runs.n; i-- > 0;) {
         struct bh_life *run = d->runs.at[i];
-        const bool leaves = run->state == BH_LEASE_DRAINING || run->state == BH_LEASE_FAILED;
-        if (bh_life_waits(run) || run->worker.pid > 0 || (run->source && !leaves))
+        if (bh_life_waits(run) || run->worker.pid > 0 || (run->source && !bh_clear_is_late(d, run)))
             continue;
         bh_life_go_on(d, run); /* something could not be done at its time, or takes too long */
     }

@@ -61,4 +61,30 @@ void bh_life_tick(struct bh_daemon *d);
 /* Its worker is done: what it found, and nobody waits for it any more. */
 void bh_life_take_result(struct bh_life *run, struct bh_worker_result *ret);
 
+/* ---- steps, for those who take a lease through its end, and for whoever writes at a time of his own ---- */
+
+/* A transaction of its own, whatever waited for its commit before. */
+int bh_life_begin(struct bh_daemon *d, struct bh_err *err) BH_MUST_USE;
+/* rc of what was done inside: committed, or undone. */
+int bh_life_end(struct bh_daemon *d, int rc, struct bh_err *err) BH_MUST_USE;
+/* Its keeper's end is waited for. */
+void bh_life_watch(struct bh_daemon *d, struct bh_life *run, int pidfd);
+
+/* What its keeper does cannot be known now. That decides nothing: it is asked again. */
+void bh_life_doubt(struct bh_daemon *d, struct bh_life *run, const struct bh_err *why);
+
+int bh_life_write(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause,
+                  enum bh_audit_kind event, const char *why, struct bh_err *err) BH_MUST_USE;
+bool bh_life_step(struct bh_daemon *d, struct bh_life *run, enum bh_lease_cause cause,
+                  enum bh_audit_kind event, const char *why);
+/* What is to become of the job is written with the step: a restart must know. */
+int bh_life_write_after(struct bh_daemon *d, struct bh_life *run, enum bh_after after,
+                        struct bh_err *err) BH_MUST_USE;
+int bh_life_write_leave(struct bh_daemon *d, struct bh_life *run, enum bh_after after,
+                        enum bh_lease_cause cause, enum bh_audit_kind event, const char *why,
+                        struct bh_err *err) BH_MUST_USE;
+bool bh_life_leave(struct bh_daemon *d, struct bh_life *run, enum bh_after after, enum bh_lease_cause cause,
+                   const char *why);
+void bh_life_forget(struct bh_daemon *d, struct bh_life *run);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - bulkheadd: its words, and how it ends. */
+#include "node/bill.h"
 #include "node/upkeep.h"
 
 #include <getopt.h>
@@ -126,6 +127,8 @@ int main(int argc, char **argv)
     struct bh_err err;
     const char *restore = NULL;
     const char *state = getenv("BULKHEAD_STATE_DIR"), *run = getenv("BULKHEAD_RUN_DIR");
+    if (argc == 3 && strcmp(argv[1], BH_BILL_WORD) == 0) /* the daemon's own word, to a child of its */
+        return bh_bill_child(argv[2]);
     const char *cgroup = getenv("BULKHEAD_CGROUP"); /* two daemons on one machine, as in tests, need two */
     (void)snprintf(d.cgroup, sizeof(d.cgroup), "%s", cgroup && *cgroup ? cgroup : "bulkhead");
     d.opt.state_dir = state && *state ? state : "/var/lib/bulkhead";

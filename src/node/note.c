@@ -4,7 +4,6 @@
 
 #include "base/str.h"
 #include "conf/input.h"
-#include "node/mech/clear.h"
 #include "node/ops.h"
 #include "node/promise.h"
 #include "node/watch/canary.h"

@@ -8,6 +8,7 @@
 #include "node/ops.h"
 
 #include "base/str.h"
+#include "node/bill.h"
 #include "node/decide.h"
 #include "node/life.h"
 #include "node/mech/clear.h"
@@ -681,6 +682,8 @@ void bh_ops_init(struct bh_daemon *d)
                                  .why = bh_ops_why,
                                  .waits = bh_ops_waits,
                                  .what_if = bh_ops_what_if,
+                                 .bill = bh_ops_bill,
+                                 .bill_gone = bh_ops_bill_gone,
                                  .policy_diff = op_policy_diff,
                                  .policy_apply = op_policy_apply,
                                  .token_add = op_token_add,

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "node/decide.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/note.h"
 #include "store/state_room.h"
 #include "wire/keeper.h"

@@ -1,29 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sleep.c - who sleeps, who wakes, who is held, and the process that asks the governor for it. */
-#include "node/sleep.h"
+/* sleep.c - orders, by somebody or by the daemon itself: written, carried out by a process that asks the governor, and settled. */
+#include "node/sleep_inside.h"
 
 #include "base/str.h"
 #include "base/units.h"
 #include "launch/governor.h"
 #include "launch/suspend.h"
 #include "node/decide.h"
-#include "node/mech/clear.h"
-#include "node/spec.h"
+#include "node/life.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 enum {
-    PATIENCE_MS = 200,     /* with the governor, in the loop */
     UNKNOWN_MS = 30000,    /* a governor that began anew may not know a lease for so long */
-    HELD_MS = 5000,        /* between two looks whether those who are held are */
     AGAIN_MS = 2000,       /* before what failed is tried again by itself; twice as long each time ... */
     AGAIN_MOST_MS = 300000 /* ... and at most this */
 };
 
-#define NOTE_ASLEEP \
-    "sleep/" /* its memory may be off the card: written before it goes, and gone when it is back */
 #define NOTE_ORDER "order/"
 #define BY_ITSELF  " idle" /* behind the word of what nobody ordered */
 
@@ -43,17 +38,7 @@ struct order {
     enum bh_sleep_what what;
 };
 
-struct bh_sleep_task {
-    struct bh_daemon *of;
-    uint64_t lease, ticket; /* ticket 0: nobody waits for an answer */
-    enum bh_sleep_what what;
-    bool ordered; /* by somebody; else the daemon does it by itself */
-    bool again;   /* it was begun before: the note of it is from then */
-    struct bh_worker worker;
-    sd_event_source *source;
-};
-
-static const char *name_of(uint64_t lease, char text[24])
+const char *bh_sleep_name(uint64_t lease, char text[24])
 {
     (void)snprintf(text, 24, "L%llu", (unsigned long long)lease);
     return text;
@@ -65,7 +50,7 @@ static const char *note_of(const char *kind, uint64_t lease, char text[32])
     return text;
 }
 
-static struct bh_sleep_idle *idle_of(struct bh_daemon *d, uint64_t lease)
+struct bh_sleep_idle *bh_sleep_idle_of(struct bh_daemon *d, uint64_t lease)
 {
     for (size_t i = 0; i < d->sleepers.idle.n; i++)
         if (d->sleepers.idle.at[i].lease == lease)
@@ -73,7 +58,7 @@ static struct bh_sleep_idle *idle_of(struct bh_daemon *d, uint64_t lease)
     return NULL;
 }
 
-static bool is_under_way(const struct bh_daemon *d, uint64_t lease)
+bool bh_sleep_is_under_way(const struct bh_daemon *d, uint64_t lease)
 {
     for (size_t i = 0; i < d->sleepers.tasks.n; i++)
         if (d->sleepers.tasks.at[i]->lease == lease)
@@ -129,16 +114,17 @@ static struct bh_audit_event record_of(const struct bh_sleep_task *t, const stru
                                    .sub = "service:bulkheadd",
                                    .tenant = run ? run->tenant : NULL,
                                    .object_type = "lease",
-                                   .object_id = name_of(t->lease, id)};
+                                   .object_id = bh_sleep_name(t->lease, id)};
 }
 
-static bool is_active(const struct bh_life *run)
+bool bh_sleep_is_active(const struct bh_life *run)
 {
     return run && run->state == BH_LEASE_ACTIVE;
 }
 
 /* ret "": there is no such note. */
-static int read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char ret[32], struct bh_err *err)
+int bh_sleep_read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char ret[32],
+                       struct bh_err *err)
 {
     struct bh_arena arena = {0};
     struct bh_store_note note;
@@ -153,9 +139,9 @@ static int read_note(struct bh_daemon *d, const char *kind, uint64_t lease, char
 static int write_may_sleep(struct bh_daemon *d, uint64_t lease, bool ordered, struct bh_err *err)
 {
     char there[32], note[32];
-    const int rc = read_note(d, NOTE_ASLEEP, lease, there, err);
+    const int rc = bh_sleep_read_note(d, BH_SLEEP_NOTE, lease, there, err);
     return rc < 0 || *there ? rc
-                            : bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, lease, note),
+                            : bh_store_note_set_text(d->store, note_of(BH_SLEEP_NOTE, lease, note),
                                                      ordered ? "ordered" : "idle", err);
 }
 
@@ -174,12 +160,12 @@ static int write_moved(struct bh_daemon *d, const struct bh_sleep_task *t, struc
     char note[32], there[32] = "";
     int rc = bh_store_lease_pause(d->store, t->lease, whats[t->what].off, err);
     if (rc == BH_OK && !whats[t->what].off)
-        return bh_store_note_remove(d->store, note_of(NOTE_ASLEEP, t->lease, note), err);
+        return bh_store_note_remove(d->store, note_of(BH_SLEEP_NOTE, t->lease, note), err);
     /* Of one that is paused as well, or was to sleep in vain: whom somebody holds does not wake by being used. */
     if (rc == BH_OK && t->what == BH_SLEEP_PAUSE)
-        rc = read_note(d, NOTE_ASLEEP, t->lease, there, err);
+        rc = bh_sleep_read_note(d, BH_SLEEP_NOTE, t->lease, there, err);
     return rc == BH_OK && (*there || t->what == BH_SLEEP_SUSPEND)
-               ? bh_store_note_set_text(d->store, note_of(NOTE_ASLEEP, t->lease, note),
+               ? bh_store_note_set_text(d->store, note_of(BH_SLEEP_NOTE, t->lease, note),
                                         t->ordered ? "ordered" : "idle", err)
                : rc;
 }
@@ -203,7 +189,7 @@ static int write_outcome(struct bh_daemon *d, const struct bh_sleep_task *t, con
     int rc = BH_OK;
     if (why)
         rc = write_failed(d, t, run, why, err);
-    else if (is_active(run))
+    else if (bh_sleep_is_active(run))
         rc = write_moved(d, t, err);
     return rc == BH_OK && !stands ? bh_store_note_remove(d->store, note_of(NOTE_ORDER, t->lease, note), err)
                                   : rc;
@@ -232,8 +218,8 @@ static uint64_t again_after(uint32_t failed)
 static void show_moved(struct bh_daemon *d, const struct bh_sleep_task *t, bool done)
 {
     struct bh_life *run = bh_life_of_lease(d, t->lease);
-    struct bh_sleep_idle *idle = idle_of(d, t->lease);
-    if (done && is_active(run)) {
+    struct bh_sleep_idle *idle = bh_sleep_idle_of(d, t->lease);
+    if (done && bh_sleep_is_active(run)) {
         run->held_off = whats[t->what].off;
         bh_api_changed(d->api, BH_API_KIND_LEASE, run->lease, run->tenant, whats[t->what].now);
     }
@@ -268,7 +254,7 @@ static bool will_be_known(struct bh_daemon *d, const struct bh_sleep_task *t, in
     const uint64_t now = bh_daemon_now(d);
     uint64_t since = now;
     (void)forget_unknown(d, t->lease, &since);
-    const bool yet = (rc == BH_NOT_FOUND || rc == BH_CONFLICT) && t->again && is_active(run) &&
+    const bool yet = (rc == BH_NOT_FOUND || rc == BH_CONFLICT) && t->again && bh_sleep_is_active(run) &&
                      run->terms.weight && now - since < UNKNOWN_MS;
     if (yet)
         *bh_vec_push(&d->sleepers.unknown) = (struct bh_sleep_unknown){.lease = t->lease, .since_ms = since};
@@ -322,10 +308,10 @@ static int on_moved(sd_event_source *source, int fd, uint32_t events, void *arg)
     return 0;
 }
 
-static int begin(struct bh_daemon *d, const struct bh_sleep_task *what, struct bh_err *err)
+int bh_sleep_begin(struct bh_daemon *d, const struct bh_sleep_task *what, struct bh_err *err)
 {
     struct order o = {.what = what->what};
-    (void)name_of(what->lease, o.lease);
+    (void)bh_sleep_name(what->lease, o.lease);
     struct bh_sleep_task *t = bh_alloc(1, sizeof(*t));
     *t = *what;
     t->of = d;
@@ -353,7 +339,7 @@ int bh_sleep_check(const struct bh_daemon *d, const struct bh_life *run, enum bh
                            ? "L%llu has its GPU to itself, outside the governor: it cannot be suspended"
                            : "L%llu has its GPU to itself: nobody waits for it, and it cannot be paused",
                        (unsigned long long)run->lease);
-    if (is_under_way(d, run->lease))
+    if (bh_sleep_is_under_way(d, run->lease))
         return bh_fail(err, BH_BUSY, "an order for L%llu is being carried out: try again soon",
                        (unsigned long long)run->lease);
     return BH_OK;
@@ -371,14 +357,14 @@ int bh_sleep_order(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep
 {
     const struct bh_sleep_task t = {.lease = run->lease, .ticket = ticket, .what = what, .ordered = true};
     struct bh_err lost;
-    const int rc = begin(d, &t, err);
+    const int rc = bh_sleep_begin(d, &t, err);
     if (rc < 0)
         (void)settle(d, &t, err, false, &lost);
     return rc == BH_OK ? BH_API_LATER : rc;
 }
 
 /* By itself. The record and the note of it are durable before it begins, as those of an order are. */
-static void begin_alone(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what)
+void bh_sleep_begin_alone(struct bh_daemon *d, const struct bh_life *run, enum bh_sleep_what what)
 {
     const struct bh_sleep_task t = {.lease = run->lease, .what = what};
     struct bh_err err, lost;
@@ -396,7 +382,7 @@ static void begin_alone(struct bh_daemon *d, const struct bh_life *run, enum bh_
         bh_decide_later(d, &err);
         return;
     }
-    rc = begin(d, &t, &err);
+    rc = bh_sleep_begin(d, &t, &err);
     if (rc < 0) {
         bh_daemon_say(d, "L%llu: %s", (unsigned long long)run->lease, err.msg);
         (void)settle(d, &t, &err, false, &lost);
@@ -422,9 +408,9 @@ int bh_sleep_what_resumes(struct bh_daemon *d, const struct bh_life *run, enum b
 {
     char asleep[32], order[32];
     bool ordered;
-    int rc = read_note(d, NOTE_ASLEEP, run->lease, asleep, err);
+    int rc = bh_sleep_read_note(d, BH_SLEEP_NOTE, run->lease, asleep, err);
     if (rc == BH_OK)
-        rc = read_note(d, NOTE_ORDER, run->lease, order, err);
+        rc = bh_sleep_read_note(d, NOTE_ORDER, run->lease, order, err);
     if (rc < 0)
         return rc;
     const enum bh_sleep_what last = what_is(order, &ordered);
@@ -433,7 +419,7 @@ int bh_sleep_what_resumes(struct bh_daemon *d, const struct bh_life *run, enum b
 }
 
 /* Of an earlier daemon, or of this one where the governor did not answer. */
-static void repeat(struct bh_daemon *d)
+void bh_sleep_repeat(struct bh_daemon *d)
 {
     struct bh_arena arena = {0};
     bh_store_notes notes = {0};
@@ -447,145 +433,17 @@ static void repeat(struct bh_daemon *d)
             bh_uint_parse(notes.at[i].key + strlen(NOTE_ORDER), UINT64_MAX, &t.lease, NULL) < 0
                 ? NULL
                 : bh_life_of_lease(d, t.lease);
-        if (!is_active(run) || t.what == BH_SLEEP_WHATS) {
+        if (!bh_sleep_is_active(run) || t.what == BH_SLEEP_WHATS) {
             (void)!bh_store_note_remove(d->store, notes.at[i].key, &err); /* or at the next start */
             continue;
         }
-        if (is_under_way(d, t.lease))
+        if (bh_sleep_is_under_way(d, t.lease))
             continue;
-        if (begin(d, &t, &err) < 0)
+        if (bh_sleep_begin(d, &t, &err) < 0)
             d->sleepers.repeated = false;
     }
     bh_vec_fini(&notes);
     bh_arena_fini(&arena);
-}
-
-/* ---- who is idle ---- */
-
-/* What its tenant agreed to; 0: nothing. */
-static uint64_t agreed(const struct bh_daemon *d, const struct bh_life *run)
-{
-    const struct bh_policy *p = d->book.policy;
-    if (!p || run->state != BH_LEASE_ACTIVE || !run->terms.weight)
-        return 0;
-    for (size_t i = 0; i < p->tenants.n; i++)
-        if (bh_str_eq(p->tenants.at[i].name, run->tenant))
-            return p->tenants.at[i].idle.sleep_after_ms;
-    return 0;
-}
-
-/* Somebody did: most policies have nobody who did, and then no lease is looked at. */
-static bool anybody_agreed(const struct bh_daemon *d)
-{
-    const struct bh_policy *p = d->book.policy;
-    for (size_t i = 0; p && i < p->tenants.n; i++)
-        if (p->tenants.at[i].idle.sleep_after_ms)
-            return true;
-    return false;
-}
-
-struct look {
-    uint64_t busy_ns, cpu_ns;
-    bool there; /* the governor knows it */
-    bool suspended, paused;
-    bool known; /* its sensors answer, and it has something on a card */
-};
-
-/* By itself, as the books say: a governor that began anew has forgotten it. */
-static bool sleeps_alone(struct bh_daemon *d, uint64_t lease)
-{
-    const struct bh_sleep_idle *idle = idle_of(d, lease);
-    struct bh_err err;
-    char note[32];
-    if (idle)
-        return idle->by_itself;
-    return read_note(d, NOTE_ASLEEP, lease, note, &err) == BH_OK && bh_str_eq(note, "idle");
-}
-
-static struct look look_at(struct bh_daemon *d, const struct bh_life *run, const struct bh_governor_all *all)
-{
-    struct look l = {0};
-    char name[24];
-    struct bh_arena arena = {0};
-    (void)name_of(run->lease, name);
-    for (size_t i = 0; i < all->rows.n; i++) {
-        const struct bh_govern_row *r = &all->rows.at[i];
-        if (!bh_str_eq(r->name, name))
-            continue;
-        l.there = true;
-        l.busy_ns += r->busy_ns;
-        l.suspended = l.suspended || r->state == BH_GOVERN_SHOWN_SUSPENDED;
-        l.paused = l.paused || r->state == BH_GOVERN_SHOWN_PAUSED;
-        l.known = l.known || (r->gpu != UINT32_MAX && r->seen);
-    }
-    l.known = (l.known || l.suspended || (l.there && sleeps_alone(d, run->lease))) && d->has_cgroups &&
-              bh_cgroup_cpu_ns(&d->cgroups, bh_spec_cgroup(d, &arena, run->lease), &l.cpu_ns);
-    bh_arena_fini(&arena);
-    return l;
-}
-
-static struct bh_sleep_idle *meet(struct bh_daemon *d, const struct bh_life *run, const struct look *l)
-{
-    struct bh_sleep_idle *idle = idle_of(d, run->lease);
-    if (idle)
-        return idle;
-    const bool by_itself = sleeps_alone(d, run->lease); /* an earlier daemon put it to sleep */
-    idle = bh_vec_push(&d->sleepers.idle);
-    *idle = (struct bh_sleep_idle){.lease = run->lease,
-                                   .busy_ns = l->busy_ns,
-                                   .cpu_ns = l->cpu_ns,
-                                   .seen_ms = bh_daemon_now(d),
-                                   .active_ms = d->last_ms,
-                                   .by_itself = by_itself};
-    return idle;
-}
-
-static void judge(struct bh_daemon *d, const struct bh_life *run, uint64_t agreed_ms, const struct look *l)
-{
-    struct bh_sleep_idle *idle = meet(d, run, l);
-    const uint64_t now = bh_daemon_now(d);
-    const struct bh_admit_use use = {.span_ms = now > idle->seen_ms ? now - idle->seen_ms : 0,
-                                     .cpu_ns = l->cpu_ns > idle->cpu_ns ? l->cpu_ns - idle->cpu_ns : 0,
-                                     .moved = idle->moved};
-    const enum bh_awake used = bh_admit_awake(&use);
-    const bool works = used == BH_AWAKE_WORKS;
-    if (used == BH_AWAKE_UNTOLD)
-        return;
-    if (works || l->busy_ns != idle->busy_ns || l->paused)
-        idle->active_ms = now;
-    idle->busy_ns = l->busy_ns;
-    idle->cpu_ns = l->cpu_ns;
-    idle->seen_ms = now;
-    idle->moved = false;
-    if (is_under_way(d, run->lease) || now < idle->again_ms)
-        return;
-    const struct bh_admit_idle ask = {.now_ms = now,
-                                      .active_ms = idle->active_ms,
-                                      .woken_ms = idle->woken_ms,
-                                      .agreed_ms = agreed_ms,
-                                      .can = BH_CAN_SUSPEND,
-                                      .wanted = true};
-    uint64_t at;
-    const bool sleeps = !l->suspended && bh_admit_sleep(&ask, &at) == BH_SLEEP_NOW;
-    const bool wakes = idle->by_itself && works; /* whatever the governor remembers */
-    if (sleeps || wakes)
-        begin_alone(d, run, wakes ? BH_SLEEP_WAKE : BH_SLEEP_SUSPEND);
-}
-
-/* ---- who is held ---- */
-
-/* A governor that began anew has forgotten whom somebody paused; the books have not. One whose memory is away does nothing anyway. */
-static void hold(struct bh_daemon *d, const struct bh_life *run, const struct look *l)
-{
-    const struct bh_sleep_task t = {
-        .lease = run->lease, .what = BH_SLEEP_PAUSE, .ordered = true, .again = true};
-    struct bh_err err;
-    char asleep[32];
-    if (!l->there || l->paused || l->suspended || is_under_way(d, run->lease) ||
-        read_note(d, NOTE_ASLEEP, run->lease, asleep, &err) < 0 || *asleep)
-        return;
-    if (begin(d, &t, &err) < 0)
-        bh_daemon_say(d, "L%llu cannot be paused: %s", (unsigned long long)run->lease, err.msg);
 }
 
 /* Notes of leases that are over. */
@@ -605,54 +463,11 @@ static int sweep_kind(struct bh_daemon *d, const char *kind, struct bh_err *err)
     return rc;
 }
 
-static void sweep(struct bh_daemon *d)
+void bh_sleep_sweep(struct bh_daemon *d)
 {
     struct bh_err err;
-    d->sleepers.swept = sweep_kind(d, NOTE_ASLEEP, &err) == BH_OK && sweep_kind(d, NOTE_ORDER, &err) == BH_OK;
-}
-
-/* held: it is time to look at those who are held, too. */
-static void look_at_all(struct bh_daemon *d, bool held)
-{
-    struct bh_governor_all all = {0};
-    struct bh_err err;
-    if (bh_governor_list(&all, PATIENCE_MS, &err) == BH_OK)
-        for (size_t i = 0; i < d->runs.n && !d->broken_until_ms; i++) {
-            const struct bh_life *run = d->runs.at[i];
-            const uint64_t agreed_ms = agreed(d, run);
-            const bool is_held = held && run->held_off && is_active(run);
-            const struct look l = agreed_ms || is_held ? look_at(d, run, &all) : (struct look){0};
-            if (l.known && agreed_ms)
-                judge(d, run, agreed_ms, &l);
-            if (is_held)
-                hold(d, run, &l);
-        }
-    bh_governor_all_fini(&all);
-}
-
-void bh_sleep_tick(struct bh_daemon *d)
-{
-    const bool some_agreed = anybody_agreed(d), look_held = bh_daemon_now(d) >= d->sleepers.held_ms;
-    bool any = false, held = false;
-    for (size_t i = d->sleepers.idle.n; i-- > 0;)
-        if (!bh_life_of_lease(d, d->sleepers.idle.at[i].lease)) {
-            d->sleepers.idle.at[i] = d->sleepers.idle.at[--d->sleepers.idle.n];
-            d->sleepers.swept = false;
-        }
-    for (size_t i = 0; i < d->runs.n && (some_agreed || look_held) && !(any && held); i++) {
-        any = any || (some_agreed && agreed(d, d->runs.at[i]) != 0);
-        held = held || (look_held && d->runs.at[i]->held_off && is_active(d->runs.at[i]));
-    }
-    if (d->broken_until_ms || bh_store_in_transaction(d->store))
-        return;
-    if (!d->sleepers.swept)
-        sweep(d);
-    if (!d->sleepers.repeated)
-        repeat(d);
-    if (any || held)
-        look_at_all(d, held);
-    if (look_held)
-        d->sleepers.held_ms = d->last_ms + HELD_MS;
+    d->sleepers.swept =
+        sweep_kind(d, BH_SLEEP_NOTE, &err) == BH_OK && sweep_kind(d, NOTE_ORDER, &err) == BH_OK;
 }
 
 void bh_sleep_fini(struct bh_daemon *d)

@@ -3,7 +3,7 @@
 #include "node/upkeep.h"
 
 #include "base/units.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/spec.h"
 #include "store/audit_db.h"
 #include "store/backup.h"

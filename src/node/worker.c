@@ -7,6 +7,7 @@
 #include "host/limits.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RESULT_FD = STDERR_FILENO + 1, LIMIT_S = 300, LIMIT_MOST_S = 86400, WAIT_STEP_MS = 200 };
+enum { LIMIT_S = 300, LIMIT_MOST_S = 86400, WAIT_STEP_MS = 200 };
 
 /* ---- who there is ---- */
 
@@ -111,7 +112,26 @@ void bh_worker_name(const struct bh_worker *w, const char *fmt, ...)
 
 /* ---- one of them ---- */
 
-static _Noreturn void be_worker(bh_work *work, const void *arg, pid_t parent, int fd)
+bool bh_worker_say(const struct bh_worker_result *result)
+{
+    return write(BH_WORKER_RESULT_FD, result, sizeof(*result)) == (ssize_t)sizeof(*result);
+}
+
+/* Whoever has a file of the store, or its lock, keeps the next daemon from it. */
+static void keep_files(int fd, int with_fd)
+{
+    int last = BH_WORKER_RESULT_FD;
+    if (with_fd >= 0 && (with_fd = fcntl(with_fd, F_DUPFD, BH_WORKER_WITH_FD + 1)) < 0)
+        _exit(1);
+    /* One that is there already would be closed by the next program. */
+    if (fd == BH_WORKER_RESULT_FD ? fcntl(fd, F_SETFD, 0) < 0 : dup2(fd, BH_WORKER_RESULT_FD) < 0)
+        _exit(1);
+    if (with_fd >= 0 && (last = dup2(with_fd, BH_WORKER_WITH_FD)) < 0)
+        _exit(1);
+    closefrom(last + 1);
+}
+
+static _Noreturn void be_worker(bh_work *work, const void *arg, pid_t parent, int fd, int with_fd)
 {
     struct bh_worker_result result = {0};
     sigset_t none;
@@ -119,18 +139,21 @@ static _Noreturn void be_worker(bh_work *work, const void *arg, pid_t parent, in
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent)
         _exit(1);
-    /* Whoever has a file of the store, or its lock, keeps the next daemon from it. */
-    if (fd != RESULT_FD && dup2(fd, RESULT_FD) < 0)
-        _exit(1);
-    closefrom(RESULT_FD + 1);
+    keep_files(fd, with_fd);
     bh_limits_lower_files();
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     work(arg, &result);
-    _exit(write(RESULT_FD, &result, sizeof(result)) == (ssize_t)sizeof(result) ? 0 : 1);
+    _exit(bh_worker_say(&result) ? 0 : 1);
 }
 
 int bh_worker_start(bh_work *work, const void *arg, struct bh_worker *ret, struct bh_err *err)
+{
+    return bh_worker_start_with(work, arg, -1, ret, err);
+}
+
+int bh_worker_start_with(bh_work *work, const void *arg, int with_fd, struct bh_worker *ret,
+                         struct bh_err *err)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
@@ -138,7 +161,7 @@ int bh_worker_start(bh_work *work, const void *arg, struct bh_worker *ret, struc
     const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        be_worker(work, arg, parent, ends[1]);
+        be_worker(work, arg, parent, ends[1], with_fd);
     }
     close(ends[1]);
     if (pid < 0) {

@@ -4,7 +4,7 @@
  *
  * A child of the loop's process shares its files but must not use them: the store's above all. It computes one result
  * and ends. One that dies without a word is a failure like another. All descriptors of the daemon's but the
- * standard ones are closed there.
+ * standard ones are closed there. One that needs the store becomes another program, which opens it for itself.
  *
  * A driver that hangs keeps a process from ending, whatever is done to it. So nobody here waits for one to be gone: each has a
  * time, after which it is ended and its result is that; who does not go then is remembered and spoken of.
@@ -23,6 +23,7 @@ struct bh_worker_result {
     int32_t code; /* of enum bh_code; the text says why */
     uint32_t verdict;
     uint64_t probed_bytes, total_bytes;
+    uint64_t took_ms; /* of a processor, where that is paid for; 0: it is not said */
     char text[480];
 };
 
@@ -34,6 +35,13 @@ struct bh_worker {
 typedef void bh_work(const void *arg, struct bh_worker_result *ret);
 /* The child has a copy of all that arg points to. */
 int bh_worker_start(bh_work *work, const void *arg, struct bh_worker *ret, struct bh_err *err) BH_MUST_USE;
+/* The same, with one descriptor more: it is BH_WORKER_WITH_FD there. Both stay open where it becomes another program, which says its
+ * result as bh_worker_say() does. with_fd -1: none. */
+enum { BH_WORKER_RESULT_FD = 3, BH_WORKER_WITH_FD };
+int bh_worker_start_with(bh_work *work, const void *arg, int with_fd, struct bh_worker *ret,
+                         struct bh_err *err) BH_MUST_USE;
+/* In the child: all that there is to say. False: nobody listens. */
+bool bh_worker_say(const struct bh_worker_result *result);
 /*
  * Takes the result and forgets the worker; waits where it is not done yet. Who hears of it by an event source ends that first, here
  * and at bh_worker_kill: the descriptor is closed, but a child that was just forked may hold it open for a moment more, and the

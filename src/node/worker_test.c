@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -190,6 +191,41 @@ TEST(it_has_no_file_of_the_daemons)
     CHECK_EQ(r.verdict, 0);
     for (size_t i = 0; i < BH_COUNT_OF(mine); i++)
         close(mine[i]);
+}
+
+/* Says through the one descriptor what it read from the other, and which others there are. */
+static void passes_on(const void *arg, struct bh_worker_result *ret)
+{
+    (void)arg;
+    (void)!pread(BH_WORKER_WITH_FD, ret->text, sizeof(ret->text) - 1, 0);
+    (void)!pwrite(BH_WORKER_WITH_FD, "back", 4, 0);
+    ret->verdict = (uint32_t)(fcntl(BH_WORKER_WITH_FD + 1, F_GETFD) >= 0);
+    /* Both are there for another program, too. */
+    ret->probed_bytes = (uint64_t)(fcntl(BH_WORKER_WITH_FD, F_GETFD) | fcntl(BH_WORKER_RESULT_FD, F_GETFD));
+}
+
+TEST(one_file_goes_with_it)
+{
+    struct bh_worker w;
+    struct bh_worker_result r = {0};
+    struct bh_err err;
+    char text[8] = "";
+    /* Whatever number it has here: also those that it and the result have there. */
+    for (int at = BH_WORKER_RESULT_FD; at < BH_WORKER_RESULT_FD + 4; at++) {
+        const int made = memfd_create("test", MFD_CLOEXEC), fd = fcntl(made, F_DUPFD_CLOEXEC, at);
+        CHECK_EQ(close(made), 0);
+        CHECK_EQ(pwrite(fd, "there", 5, 0), 5);
+        CHECK_EQ(bh_worker_start_with(passes_on, NULL, fd, &w, &err), BH_OK);
+        bh_worker_finish(&w, &r);
+        CHECK_EQ(r.code, BH_OK);
+        CHECK_STR(r.text, "there");
+        CHECK_EQ(r.verdict, 0);
+        CHECK_EQ(r.probed_bytes, 0);
+        CHECK_EQ(pread(fd, text, 4, 0), 4);
+        CHECK_STR(text, "back");
+        CHECK_EQ(close(fd), 0);
+    }
+    CHECK(nobody_is_left());
 }
 
 TEST_MAIN

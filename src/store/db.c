@@ -152,6 +152,8 @@ static int open_read(struct bh_store *s, const struct bh_store_options *o, struc
                            "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA query_only=ON;"
                            "PRAGMA temp_store=MEMORY",
                            err);
+    if (rc == 0 && o->spill)
+        rc = bh_sqlite_run(s->db, "PRAGMA temp_store=FILE; PRAGMA cache_size=-32768", err);
     if (rc == 0)
         rc = bh_sqlite_known(s->db, s->path, &s->version, err);
     if (rc == 0 && s->version == 0)
@@ -161,7 +163,7 @@ static int open_read(struct bh_store *s, const struct bh_store_options *o, struc
             err, BH_REFUSED,
             "'%s' is of an older schema (%u, this Bulkhead reads %u): start the daemon once to bring it up to date",
             s->path, s->version, bh_migrations_n);
-    if (rc == 0)
+    if (rc == 0 && !o->no_check)
         rc = bh_sqlite_sound(s->db, s->path, o->full_check, err);
     return rc;
 }
@@ -233,14 +235,15 @@ static int run_cached(struct bh_store *s, const char *text, struct bh_err *err)
 }
 
 /* A question that was begun and has more to say keeps its moment, and all others are asked of the same one. */
-void bh_store_hold(struct bh_store *s)
+bool bh_store_hold(struct bh_store *s)
 {
     struct bh_sql q;
     struct bh_err err;
     if (s->depth || s->held || bh_sql_get(s, "SELECT 1 FROM sqlite_schema", &q, &err) < 0)
-        return;
+        return s->depth || s->held;
     if (bh_sql_step(&q, &err) > 0)
         s->held = q.stmt;
+    return s->held != NULL;
 }
 
 void bh_store_release(struct bh_store *s)

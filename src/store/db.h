@@ -32,6 +32,8 @@ enum bh_store_mode {
 struct bh_store_options {
     enum bh_store_mode mode;
     bool full_check;  /* every page, index and reference; else what can be seen without comparing indexes */
+    bool no_check;    /* to read: neither; whoever has it open found it sound, and it is long */
+    bool spill;       /* to read: what there is to sort goes to files where it is too much for memory */
     uint32_t busy_ms; /* how long to wait for another process; 0: five seconds */
     const char *vfs;  /* a registered sqlite3_vfs, for tests; NULL: the system's */
     uint32_t to_version; /* migrate only so far, for tests of migrations; 0: all the way */
@@ -67,9 +69,9 @@ bool bh_store_unsure(const struct bh_store *s);
 /*
  * Several questions about one moment: until the release all are answered from the state as it is now, and the locks of the file are
  * taken once instead of for each. For a few milliseconds; whoever begins a transaction meanwhile ends it. Nothing is wrong where it
- * cannot be had: each question stands for itself then.
+ * cannot be had (false): each question stands for itself then.
  */
-void bh_store_hold(struct bh_store *s);
+bool bh_store_hold(struct bh_store *s);
 void bh_store_release(struct bh_store *s);
 /* Grows with every row that is written here, whatever becomes of it: what was read at the same number still holds. */
 uint64_t bh_store_changes(const struct bh_store *s);

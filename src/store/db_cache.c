@@ -26,3 +26,8 @@ void bh_store_cache_apart(void)
         sqlite3_config(SQLITE_CONFIG_PAGECACHE, at, (int)each, (int)PAGES) != SQLITE_OK)
         (void)munmap(at, bytes); /* a store is open already: its pages are where they are */
 }
+
+void bh_store_memory_most(uint64_t bytes)
+{
+    (void)sqlite3_hard_heap_limit64((sqlite3_int64)bytes);
+}

@@ -57,4 +57,21 @@ TEST(pages_of_a_store_stay_with_the_process_that_has_it)
     fix_fini(&f);
 }
 
+/* As where somebody's bill has more to sort than there may be of it. */
+TEST(no_more_memory_than_it_may_have)
+{
+    struct fix f;
+    int64_t before;
+    fix_init(&f);
+    before = sqlite3_memory_used();
+    bh_store_memory_most((uint64_t)before + (4 << 20));
+    CHECK(raw(f.s, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
+                   " SELECT count(DISTINCT printf('%064d', i)) FROM n") != 0);
+    CHECK_EQ(sqlite3_errcode(bh_store_handle(f.s)), SQLITE_NOMEM);
+    CHECK(sqlite3_memory_used() < before + (8 << 20));
+    bh_store_memory_most(0);
+    CHECK_EQ(bh_store_note_set_text(f.s, "d", "1", &f.err), 0); /* and it goes on */
+    fix_fini(&f);
+}
+
 TEST_MAIN

@@ -58,12 +58,12 @@ int bh_usage_close(struct bh_store *s, uint64_t lease, uint64_t grant, uint64_t 
     "SELECT u.id, u.gpu, u.kind, u.key, u.base, u.lease, u.grant_id, u.tenant, u.mechanism, u.milli," \
     " u.mib, u.from_ms, u.to_ms, l.job, l.user, " LOST USAGE_FROM
 /*
- * ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time. A text that is for one tenant begins with
- * ONE_TENANT, by which an index finds its rows: what it costs is then up to that tenant's own records.
+ * ?1 and ?2 are the page's, ?3 the lease or 0, ?4 the tenant or null, ?5 and ?6 the time, ?7 the last id of a list. A text that is for
+ * one tenant begins with ONE_TENANT, by which an index finds its rows: what it costs is then up to that tenant's own records.
  */
 #define USAGE_OF   " AND (?3 = 0 OR u.lease = ?3) AND (?4 IS NULL OR u.tenant = ?4)"
 #define ONE_TENANT "u.tenant = ?4 AND "
-#define USAGE_IN   " AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
+#define USAGE_IN   " AND u.id <= ?7 AND (u.to_ms IS NULL OR u.to_ms > ?5 OR u.from_ms >= ?5) AND u.from_ms < ?6"
 
 static int read_usage(struct bh_sql *q, struct bh_arena *arena, struct bh_store_usage *ret,
                       struct bh_err *err)
@@ -119,8 +119,33 @@ int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
         return rc;
     bh_state_page(&q, 1, 2, page);
     bind_filter(&q, filter);
+    bh_sql_uint(&q, 7, filter && filter->upto ? filter->upto : INT64_MAX);
     bh_state_rows(&q, arena, ret, read_usage, rc, err);
     return rc;
+}
+
+int bh_store_usage_upto(struct bh_store *s, const struct bh_store_usage_filter *filter, uint64_t after,
+                        uint64_t most, uint64_t *ret, struct bh_err *err)
+{
+    const char *tenant = filter ? filter->tenant : NULL;
+    struct bh_sql q;
+    int rc =
+        bh_sql_get(s,
+                   tenant ? "SELECT id FROM usage WHERE id > ?1 AND tenant = ?3 ORDER BY id LIMIT 1 OFFSET ?2"
+                          : "SELECT id FROM usage WHERE id > ?1 ORDER BY id LIMIT 1 OFFSET ?2",
+                   &q, err);
+    if (rc < 0)
+        return rc;
+    bh_sql_uint(&q, 1, after);
+    bh_sql_uint(&q, 2, most - 1);
+    if (tenant)
+        bh_sql_text(&q, 3, tenant);
+    rc = bh_sql_step(&q, err);
+    if (rc < 0)
+        return rc;
+    *ret = rc > 0 ? bh_sql_col_uint(&q, 0) : 0;
+    bh_sql_done(&q);
+    return 0;
 }
 
 /* ---- sums ---- */

@@ -26,12 +26,18 @@ struct bh_store_usage_filter {
     const char *tenant;      /* NULL: any */
     uint64_t lease;          /* 0: any */
     uint64_t from_ms, to_ms; /* those that touch it; to_ms 0: no end */
+    uint64_t upto;           /* of a list: no id past it; 0: any */
 };
 
 /* Added to ret. */
 int bh_store_usage_list(struct bh_store *s, struct bh_arena *arena,
                         const struct bh_store_usage_filter *filter, const struct bh_store_page *page,
                         bh_store_usages *ret, struct bh_err *err) BH_MUST_USE;
+
+/* The id up to which a list that begins behind `after` looks at `most` intervals of that tenant, or of all, whatever of them is in the
+ * time that is asked for; 0: there are fewer. */
+int bh_store_usage_upto(struct bh_store *s, const struct bh_store_usage_filter *filter, uint64_t after,
+                        uint64_t most, uint64_t *ret, struct bh_err *err) BH_MUST_USE;
 
 /* Besides tenant and mechanism. */
 enum bh_store_usage_by { BH_USAGE_OF_TENANT, BH_USAGE_OF_USER, BH_USAGE_OF_GPU, BH_USAGE_OFS };

@@ -53,6 +53,33 @@ TEST(usage_is_what_was_granted_to_the_millisecond)
     fix_fini(&f);
 }
 
+/* Who asks for few of many looks at so many at a time, and goes on from there. */
+TEST(a_list_looks_at_no_more_than_it_is_told)
+{
+    struct fix f;
+    bh_store_usages rows = {0};
+    uint64_t upto = 99;
+    fix_init(&f);
+    for (int i = 0; i < 4; i++)
+        CHECK(fix_active(&f, i % 2 ? "red" : "blue", share_of(GPU_A, "", ""), 100, 1000) != 0);
+    struct bh_store_usage_filter when = {0};
+    CHECK_EQ(bh_store_usage_upto(f.s, &when, 0, 3, &upto, &f.err), 0);
+    CHECK_EQ(upto, 3);
+    CHECK_EQ(bh_store_usage_upto(f.s, &when, 2, 3, &upto, &f.err), 0);
+    CHECK_EQ(upto, 0);
+    when.tenant = "red";
+    CHECK_EQ(bh_store_usage_upto(f.s, &when, 0, 1, &when.upto, &f.err), 0);
+    CHECK_EQ(when.upto, 2);
+    CHECK_EQ(bh_store_usage_list(f.s, &f.arena, &when, NULL, &rows, &f.err), 0);
+    CHECK_EQ(rows.n, 1);
+    CHECK_EQ(bh_store_usage_upto(f.s, &when, 2, 1, &when.upto, &f.err), 0);
+    CHECK_EQ(when.upto, 4);
+    CHECK_EQ(bh_store_usage_list(f.s, &f.arena, &when, NULL, &rows, &f.err), 0);
+    CHECK_EQ(rows.n, 3);
+    bh_vec_fini(&rows);
+    fix_fini(&f);
+}
+
 static int count_step(void *arg)
 {
     ++*(uint64_t *)arg;

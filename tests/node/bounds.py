@@ -8,32 +8,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
 import time
 
 import lab
-from lab import NOBODY, has, node, same, until
-
-
-def children(pid, name):
-    found = []
-    for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
-        with contextlib.suppress(OSError):
-            if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name:
-                found.append(int(child))
-    return found
-
-
-class Asked(threading.Thread):
-    """A question under way."""
-
-    def __init__(self, n, where):
-        super().__init__(daemon=True)
-        self.n, self.where, self.answer = n, where, None
-        self.start()
-
-    def run(self):
-        self.answer = self.n.get(self.where)
+from lab import NOBODY, Asked, children, has, node, same, until
 
 
 def caught(n, jobs):

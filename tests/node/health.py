@@ -242,16 +242,24 @@ def on_card(n, index):
     return json.loads(command(n, 'gpus', '-o', 'json'))['gpus'][index]['usedBytes']
 
 
+SLEEPY = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
+
+
+def idler(n, gib=2):
+    """Work of a tenant that agreed to sleep: holds so much, idle until there is a file `now`, works until there is one `enough`. Its job and lease."""
+    work = (f'{TENANT} hold {gib}GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; '
+            f'while ! test -e {n.here}/enough; do :; done; wait')
+    job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
+    lease = n.active(job)
+    until(lambda: on_card(n, gpu_of(n, lease)) > gib << 30, 60, lambda: f"{n.get(f'/v1/jobs/{job}/logs').body} {n.log()}")
+    return job, lease
+
+
 def test_who_is_idle_sleeps_and_wakes():
     """By itself where its tenant agreed to it, and by order."""
-    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
-    with node(text=text) as n:
-        work = (f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; '
-                f'while ! test -e {n.here}/enough; do :; done; wait')
-        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
-        lease = n.active(job)
+    with node(text=SLEEPY) as n:
+        job, lease = idler(n)
         at = gpu_of(n, lease)
-        until(lambda: on_card(n, at) > 2 << 30, 60, lambda: n.get(f'/v1/jobs/{job}/logs').body)
         until(lambda: n.lease(lease)['lease']['paused'], 60, n.log)
         until(lambda: on_card(n, at) < 1 << 30, 60, n.log)
         record = n.audit(event='job.suspend')
@@ -434,13 +442,9 @@ def test_resume_goes_by_the_books():
 
 def test_sleep_outlives_the_daemon():
     """What the daemon does by itself is written before it is done: whoever is put to sleep is known to sleep, and wakes when it is used."""
-    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
-    with node(text=text) as n:
-        work = f'{TENANT} hold 2GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; while :; do :; done; wait'
-        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
-        lease = n.active(job)
+    with node(text=SLEEPY) as n:
+        _, lease = idler(n)
         at = gpu_of(n, lease)
-        until(lambda: on_card(n, at) > 2 << 30, 60, n.log)
         # It dies when it has begun and has not heard what came of it.
         def stopped_halfway():
             os.kill(n.process.pid, signal.SIGSTOP)
@@ -478,12 +482,8 @@ def worked_s(n):
 
 def test_a_pause_holds_whoever_slept_in_vain():
     """It was to sleep by itself and could not; then somebody paused it. To be used does not resume it, whoever asks the books."""
-    text = policy().replace('  - {name: lab, class: research,', '  - {name: lab, class: research, idle: {sleepAfter: 2s},')
-    with node(text=text) as n:
-        work = f'{TENANT} hold 1GiB 600 & while ! test -e {n.here}/now; do sleep 0.5; done; while :; do :; done; wait'
-        job = n.submit('lab', '/bin/sh', '-c', work, milli=250, memory_mib=4096, env=['ASAN_OPTIONS=detect_leaks=0'])
-        lease = n.active(job)
-        until(lambda: on_card(n, gpu_of(n, lease)) > 1 << 30, 60, n.log)
+    with node(text=SLEEPY) as n:
+        _, lease = idler(n, 1)
         library = n.env['BULKHEAD_CUDA']
         os.rename(library, f'{library}.away')
         until(lambda: n.audit(event='job.suspend', outcome='failure'), 60, n.log)

@@ -18,6 +18,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'cli'))
@@ -114,6 +115,28 @@ def call(path, method, where, body=None, uid=0, headers=None, timeout=60):
         return Answer(r.status, r.headers, r.read())
     finally:
         s.close()
+
+
+def children(pid, name):
+    """Those of a process that have this name."""
+    found = []
+    for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
+        with contextlib.suppress(OSError):
+            if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == name:
+                found.append(int(child))
+    return found
+
+
+class Asked(threading.Thread):
+    """A question under way."""
+
+    def __init__(self, n, where, **kw):
+        super().__init__(daemon=True)
+        self.n, self.where, self.kw, self.answer = n, where, kw, None
+        self.start()
+
+    def run(self):
+        self.answer = self.n.get(self.where, **self.kw)
 
 
 class Books:

@@ -3,10 +3,14 @@
 
 Usage: run.py BULKHEAD SOURCE-ROOT BULKHEADD CHECK-STATE BULKHEAD-AUDIT
 """
+import collections
+import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -141,6 +145,46 @@ def test_cancel():
         until(lambda: n.get(f'/v1/jobs/{stubborn}/logs').body == b'deaf\n')
         assert n.post(f'/v1/jobs/{stubborn}/cancel').ok
         same(n.wait(stubborn)['end'], 'cancelled')
+        finished(n)
+
+
+class Opened:
+    """How often each file of a folder was opened; several times between two counts are one."""
+
+    def __init__(self, folder):
+        libc, in_open = ctypes.CDLL(None, use_errno=True), 0x20
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        assert libc.inotify_add_watch(self.fd, os.fsencode(folder), in_open) >= 0, os.strerror(ctypes.get_errno())
+        self.times = collections.Counter()
+
+    def count(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                events, at = os.read(self.fd, 65536), 0
+                while at < len(events):
+                    n = struct.unpack_from('=iIII', events, at)[3]
+                    self.times[events[at + 16:at + 16 + n].rstrip(b'\0').decode()] += 1
+                    at += 16 + n
+        return self.times
+
+    def close(self):
+        os.close(self.fd)
+
+
+def test_who_leaves_is_waited_for():
+    """Work that takes its time to end: its keeper was told, and its end is heard of; nobody looks for it again each second."""
+    with node() as n:
+        stubborn = n.submit('chat', 'sh', '-c', 'trap "" TERM; echo deaf; while :; do sleep 1; done')
+        until(lambda: n.get(f'/v1/jobs/{stubborn}/logs').body == b'deaf\n')
+        lease = n.active(stubborn)
+        with contextlib.closing(Opened(f'{n.run}/leases')) as opened:
+            assert n.post(f'/v1/jobs/{stubborn}/cancel').ok
+            until(lambda: opened.count() and n.state_of(stubborn) == 'ended', 120)
+            times = opened.count()[f'{lease[1:]}.lock']
+        at = {s['to']: s['at_ms'] for s in n.wait_lease(lease, 'released')['history']}
+        same((n.job(stubborn)['job']['end'], at['scrubbing'] - at['draining'] >= 9_000), ('cancelled', True), at)
+        # Who has the lock is asked when it has to leave, when it has ended, and for what it said then.
+        assert 0 < times <= 6, times
         finished(n)
 
 

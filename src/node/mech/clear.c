@@ -34,6 +34,19 @@ static void tell_to_stop(struct bh_daemon *d, struct bh_life *run, const struct 
         bh_daemon_say(d, "L%llu does not stop yet: %s", (unsigned long long)run->lease, err.msg);
 }
 
+static bool took_too_long(struct bh_daemon *d, const struct bh_life *run)
+{
+    return bh_daemon_now(d) > run->since_ms + KEEPER_MS;
+}
+
+bool bh_clear_is_late(struct bh_daemon *d, const struct bh_life *run)
+{
+    const bool leaves = run->state == BH_LEASE_DRAINING || run->state == BH_LEASE_FAILED;
+    /* What has no descriptor is its turn when nobody asks for anything; made anew, it would be behind all others again. */
+    const bool keeper = sd_event_source_get_io_fd(run->source) >= 0;
+    return leaves && keeper && (!run->stopping || took_too_long(d, run));
+}
+
 /* True: nobody keeps it, and nobody will. Else its keeper was told to stop and is waited for, or it is not known: the next tick asks
  * again, and nobody else is given anything of it until then. */
 static bool unkept(struct bh_daemon *d, struct bh_life *run)
@@ -53,7 +66,7 @@ static bool unkept(struct bh_daemon *d, struct bh_life *run)
     const bool alive = rc == BH_OK && look.found == BH_KEEPER_LIVES;
     if (alive && !run->stopping)
         tell_to_stop(d, run, &at);
-    if (alive && bh_daemon_now(d) > run->since_ms + KEEPER_MS) {
+    if (alive && took_too_long(d, run)) {
         bh_daemon_say(d, "L%llu: its keeper does not end, and is ended", (unsigned long long)run->lease);
         (void)syscall(SYS_pidfd_send_signal, look.pidfd, SIGKILL, NULL, 0);
     }

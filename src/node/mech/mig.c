@@ -11,7 +11,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "gpu/mig.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/note.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "host/net_run.h"
 #include "launch/probe.h"
 #include "launch/warden.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/mech/tier_near.h"
 
 #include <errno.h>

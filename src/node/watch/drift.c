@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 #include "node/decide.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 #include "node/watch/health.h"
 
 #include <stdio.h>

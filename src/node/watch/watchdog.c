@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "node/decide.h"
-#include "node/mech/clear.h"
+#include "node/life.h"
 
 #include <errno.h>
 #include <signal.h>
