@@ -77,7 +77,7 @@ static bool say_lines(struct log *l, uint64_t number)
 static bool read_log(struct log *l, uint64_t number)
 {
     bool found = false;
-    for (ssize_t got; l->fd >= 0;) {
+    for (ssize_t got; l->fd >= 0 && l->n < sizeof(l->text);) {
         got = read(l->fd, l->text + l->n, sizeof(l->text) - l->n);
         if (got < 0 && (errno == EPIPE || errno == EINTR)) /* lines were overwritten before they were read */
             continue;
