@@ -409,7 +409,7 @@ static int records_json(struct bh_api_core *core, struct bh_api_req *q, struct b
 
 int bh_h_usage_records(struct bh_api_core *core, struct bh_api_req *q)
 {
-    struct bh_store_usage_filter f;
+    struct bh_store_usage_filter f = {0};
     uint64_t next = UINT64_MAX;
     struct turn turn;
     struct bh_err err;

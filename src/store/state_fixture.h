@@ -238,4 +238,16 @@ static inline int64_t number(struct bh_store *s, const char *text)
     return v;
 }
 
+static inline bool fix_same_sums(const bh_store_usage_sums *a, const bh_store_usage_sums *b)
+{
+    bool same = a->n == b->n;
+    for (size_t i = 0; same && i < a->n; i++) {
+        const struct bh_store_usage_sum *x = &a->at[i], *y = &b->at[i];
+        same = strcmp(x->tenant, y->tenant) == 0 && strcmp(x->of, y->of) == 0 &&
+               x->mechanism == y->mechanism && x->milli_ms == y->milli_ms && x->mib_ms == y->mib_ms &&
+               x->lost_milli_ms == y->lost_milli_ms && x->leases == y->leases && x->first_ms == y->first_ms;
+    }
+    return same;
+}
+
 #endif

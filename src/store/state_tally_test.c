@@ -4,18 +4,6 @@
 #include "store/state_history.h"
 #include "store/state_storm_fixture.h"
 
-static bool same_sums(const bh_store_usage_sums *a, const bh_store_usage_sums *b)
-{
-    bool same = a->n == b->n;
-    for (size_t i = 0; same && i < a->n; i++) {
-        const struct bh_store_usage_sum *x = &a->at[i], *y = &b->at[i];
-        same = strcmp(x->tenant, y->tenant) == 0 && strcmp(x->of, y->of) == 0 &&
-               x->mechanism == y->mechanism && x->milli_ms == y->milli_ms && x->mib_ms == y->mib_ms &&
-               x->lost_milli_ms == y->lost_milli_ms && x->leases == y->leases && x->first_ms == y->first_ms;
-    }
-    return same;
-}
-
 /* The tally says what adding up everything says. */
 static bool holds(struct bh_store *s, struct bh_store_tally *t, uint64_t now_ms)
 {
@@ -25,7 +13,7 @@ static bool holds(struct bh_store *s, struct bh_store_tally *t, uint64_t now_ms)
     struct bh_err err;
     const bool same = bh_store_tally_sum(s, &arena, t, now_ms, &quick, &err) == 0 &&
                       bh_store_usage_sum(s, &arena, &all, BH_USAGE_OF_TENANT, &slow, &err) == 0 &&
-                      same_sums(&quick, &slow);
+                      fix_same_sums(&quick, &slow);
     bh_vec_fini(&quick);
     bh_vec_fini(&slow);
     bh_arena_fini(&arena);
