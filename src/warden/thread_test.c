@@ -2,13 +2,13 @@
 #include "warden/thread.h"
 
 #include "base/test.h"
+#include "base/units.h"
 
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -164,9 +164,10 @@ static bool trace_but_the_last(pid_t pid)
     (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     DIR *tasks = opendir(path);
     for (const struct dirent *e; tasks && (e = readdir(tasks));) {
-        const pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
-        if (tid > 0 && tid != pid && tid != their->last)
-            good = good && ptrace(PTRACE_SEIZE, tid, NULL, NULL) == 0;
+        uint64_t tid;
+        if (bh_uint_parse(e->d_name, INT32_MAX, &tid, NULL) == BH_OK && (pid_t)tid != pid &&
+            (pid_t)tid != their->last)
+            good = good && ptrace(PTRACE_SEIZE, (pid_t)tid, NULL, NULL) == 0;
     }
     if (tasks)
         (void)closedir(tasks);
