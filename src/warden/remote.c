@@ -270,7 +270,7 @@ static bool has_slot(const struct bh_remote_process *p, int fd, uint32_t file)
 
 static void add_slot(struct bh_remote *r, struct bh_remote_process *p, int fd, uint32_t file)
 {
-    *bh_vec_push(&p->slots) = (struct bh_remote_slot){fd, file};
+    *bh_vec_push(&p->slots) = (struct bh_remote_slot){.fd = fd, .file = file};
     if (r->hear.held)
         r->hear.held(r->arg, p, fd, &r->files.at[file]);
 }
@@ -591,32 +591,47 @@ static bool is_over(const struct bh_remote_process *p)
     return poll(&over, 1, 0) != 0;
 }
 
-/*
- * Does a process no longer have what it had there? One of its threads is asked, which lives: where that is not sure afterwards, what
- * it said is nothing, and another is asked. One of which all threads have begun to end shows nothing, and has what was open
- * until it is over. *asked: whom, also for the next number; 0: nobody lives.
- */
-static bool has_closed(const struct bh_remote *r, const struct bh_remote_process *p,
-                       const struct bh_remote_slot *slot, uint32_t *asked)
+/* Of those who were not found yet; how many are not. */
+static size_t ask_all(const struct bh_remote *r, struct bh_remote_process *p, uint32_t asked)
 {
-    for (int i = 0; i < ASKED_MOST && *asked; i++) {
-        if (same_file((pid_t)*asked, slot->fd, r->self, r->files.at[slot->file].fd))
-            return false;
-        const uint32_t living = bh_thread_living(p->pid);
-        if (living == *asked)
-            return true;
-        *asked = living;
+    size_t n_gone = 0;
+    for (size_t i = 0; i < p->slots.n; i++) {
+        struct bh_remote_slot *s = &p->slots.at[i];
+        s->gone = s->gone && !same_file((pid_t)asked, s->fd, r->self, r->files.at[s->file].fd);
+        n_gone += s->gone;
     }
-    return !*asked && is_over(p);
+    return n_gone;
+}
+
+/*
+ * Is what a process no longer has known? One of its threads is asked, which lives: where that is not sure afterwards, what it
+ * said is nothing, and another is asked. One of which all threads have begun to end shows nothing, and has what was open
+ * until it is over. For all numbers at once: to look for somebody who lives takes long where a tenant has many threads.
+ */
+static bool find_gone(const struct bh_remote *r, struct bh_remote_process *p)
+{
+    uint32_t asked = p->pid;
+    for (size_t i = 0; i < p->slots.n; i++)
+        p->slots.at[i].gone = true;
+    for (int i = 0; i < ASKED_MOST && asked; i++) {
+        if (ask_all(r, p, asked) == 0)
+            return true;
+        const uint32_t living = bh_thread_living(p->pid);
+        if (living == asked)
+            return true;
+        asked = living;
+    }
+    return !asked && is_over(p);
 }
 
 void bh_remote_sweep(struct bh_remote *r)
 {
     for (size_t k = 0; k < r->processes.n; k++) {
         struct bh_remote_process *p = r->processes.at[k];
-        uint32_t asked = p->pid;
+        if (!find_gone(r, p))
+            continue;
         for (size_t i = p->slots.n; i-- > 0;)
-            if (has_closed(r, p, &p->slots.at[i], &asked))
+            if (p->slots.at[i].gone)
                 drop_slot(r, p, i);
     }
 }

@@ -30,6 +30,7 @@ int bh_remote_write(uint32_t tid, const struct bh_remote_piece *pieces,
 struct bh_remote_slot {
     int fd;        /* the tenant's */
     uint32_t file; /* index */
+    bool gone;     /* the sweep's: nobody who was asked has it there */
 };
 
 struct bh_remote_mapping {

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* For these tests a pipe is a file of the driver. */
@@ -75,6 +76,26 @@ static void carry_a_filter(void)
         abort();
 }
 
+enum { MANY = 1000 };
+
+static void *stays(void *arg)
+{
+    for (;;)
+        (void)pause();
+    return arg;
+}
+
+static void have_many_threads(void)
+{
+    pthread_t thread;
+    pthread_attr_t small;
+    (void)pthread_attr_init(&small);
+    (void)pthread_attr_setstacksize(&small, (size_t)64 << 10);
+    for (int i = 0; i < MANY; i++)
+        if (pthread_create(&thread, &small, stays, NULL) != 0)
+            abort();
+}
+
 static void obey(void)
 {
     char what;
@@ -86,6 +107,10 @@ static void obey(void)
             (void)dup2(told.other, told.fd);
         if (what == 'f')
             carry_a_filter();
+        if (what == 'm')
+            have_many_threads();
+        if (what == 'r')
+            (void)close_range((unsigned)told.fd, (unsigned)told.other, 0);
         (void)!write(told.from, &what, 1);
         if (what == 't')
             return;
@@ -99,8 +124,8 @@ static void *goes_on(void *arg)
     return arg;
 }
 
-/* A child that does what it is told, one byte at a time: `c`: closes fd, `d`: puts another file there, `f`: carries a filter, `t`:
- * ends its first thread, and another one obeys from there on, `x`: ends. */
+/* A child that does what it is told, one byte at a time: `c`: closes fd, `d`: puts another file there, `f`: carries a filter, `m`:
+ * has many threads, `r`: closes fd to other, `t`: ends its first thread, and another one obeys from there on, `x`: ends. */
 static pid_t child(int ends[2], int fd, int other)
 {
     pthread_t thread;
@@ -323,6 +348,58 @@ TEST(a_process_has_its_files_without_its_first_thread)
         close(p[i]);
         close(ends[i]);
     }
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Who looks for one that lives among many threads does so once, however many files were closed. */
+TEST(many_threads_and_files_do_not_keep_a_sweep)
+{
+    enum { FIRST = 300, FILES = 600, TRIES = 5, LIMIT = FILES / 6 };
+    int p[2], ends[2];
+    struct bh_remote_file f;
+    uint64_t one_ns = UINT64_MAX, all_ns = 0;
+    bool good = false;
+    CHECK_EQ(pipe(p), 0);
+    for (int try = 0; try < TRIES && !good; try++) {
+        for (int i = 0; i < FILES; i++)
+            CHECK_EQ(dup2(p[0], FIRST + i), FIRST + i);
+        pid_t pid = child(ends, FIRST, FIRST + FILES - 1);
+        begin();
+        struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+        for (int i = 0; it && i < FILES; i++) {
+            CHECK_EQ(bh_remote_file(&remote, it, it->pid, FIRST + i, &f), 0);
+            bh_remote_release(&remote, &f);
+        }
+        CHECK(it && it->slots.n == FILES && tell(ends, 'm'));
+        without_its_first_thread(ends, pid);
+        for (int i = 0; i < TRIES; i++) {
+            const uint64_t from = now_ns();
+            CHECK(bh_thread_living((uint32_t)pid) != 0);
+            one_ns = now_ns() - from < one_ns ? now_ns() - from : one_ns;
+        }
+        CHECK(tell(ends, 'r'));
+        const uint64_t from = now_ns();
+        bh_remote_sweep(&remote);
+        all_ns = now_ns() - from;
+        good = all_ns / LIMIT < one_ns;
+        CHECK(it && it->slots.n == 0);
+        CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+        bh_remote_fini(&remote);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    printf("# one look %llu us, the sweep %llu us\n", (unsigned long long)one_ns / 1000,
+           (unsigned long long)all_ns / 1000);
+    CHECK(good);
+    CHECK_EQ(close_range(FIRST, FIRST + FILES - 1, 0), 0);
+    close(p[0]);
+    close(p[1]);
 }
 
 TEST(who_never_asked_is_found_without_its_first_thread)

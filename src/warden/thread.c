@@ -16,8 +16,7 @@ enum {
     CPU_FIELD = 12, /* in user mode, and then in the kernel's */
     STARTED_FIELD = 20,
     UNIT_NS = 10000000, /* the kernel's unit of these two, cut off */
-    EXITING_FLAG = 4,   /* PF_EXITING */
-    THREADS_MOST = 64   /* looked at: of one that lives on the first that is not the first one does */
+    EXITING_FLAG = 4    /* PF_EXITING */
 };
 
 /* NULL: it has none. */
@@ -50,17 +49,18 @@ static enum stage stage_of(uint32_t pid, const char *tid)
     return !flags ? GONE : number_at(flags) & EXITING_FLAG ? ENDS : LIVES;
 }
 
+/* Mostly the first that is not the first one lives. All are looked at where it does not: behind those that a tenant lets wait for
+ * their end another could map what nobody sees. */
 uint32_t bh_thread_living(uint32_t pid)
 {
     char path[32], first[16];
     uint32_t living = 0;
-    int looks = 0;
     (void)snprintf(first, sizeof(first), "%u", pid);
     if (stage_of(pid, first) != ENDS)
         return pid;
     (void)snprintf(path, sizeof(path), "/proc/%u/task", pid);
     DIR *tasks = opendir(path);
-    for (const struct dirent *e; tasks && !living && looks < THREADS_MOST && (e = readdir(tasks)); looks++)
+    for (const struct dirent *e; tasks && !living && (e = readdir(tasks));)
         if (e->d_name[0] != '.' && stage_of(pid, e->d_name) == LIVES)
             living = (uint32_t)number_at(e->d_name);
     if (tasks)

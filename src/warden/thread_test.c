@@ -2,11 +2,15 @@
 #include "warden/thread.h"
 
 #include "base/test.h"
+#include "base/units.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -129,6 +133,77 @@ TEST(a_process_ends_when_all_its_threads_do)
     const bool is_its = syscall(SYS_tgkill, child, (pid_t)living, 0) == 0;
     CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
     CHECK(gone && living != 0 && living != (uint32_t)child && is_its);
+}
+
+enum { LINGER = 80 };
+static struct {
+    atomic_bool ready, end;
+    _Atomic pid_t last;
+} *their;
+
+static void *ends_when_told(void *arg)
+{
+    while (!their->end)
+        (void)usleep(1000);
+    (void)syscall(SYS_exit, 0);
+    return arg;
+}
+
+static void *comes_last(void *arg)
+{
+    their->last = (pid_t)syscall(SYS_gettid);
+    their->ready = true;
+    return stays(arg);
+}
+
+/* Threads that are traced are there until the tracer has waited for them; so are those that wait to close a file of their own. */
+static bool trace_but_the_last(pid_t pid)
+{
+    char path[32];
+    bool good = true;
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    for (const struct dirent *e; tasks && (e = readdir(tasks));) {
+        uint64_t tid;
+        if (bh_uint_parse(e->d_name, INT32_MAX, &tid, NULL) == BH_OK && (pid_t)tid != pid &&
+            (pid_t)tid != their->last)
+            good = good && ptrace(PTRACE_SEIZE, (pid_t)tid, NULL, NULL) == 0;
+    }
+    if (tasks)
+        (void)closedir(tasks);
+    return tasks && good;
+}
+
+/* How many have begun to end and stay is a tenant's choice: one behind them must be found, or nobody sees what it maps. */
+TEST(one_that_lives_is_found_behind_many_that_end)
+{
+    pthread_t thread;
+    uint32_t living = 0;
+    their = mmap(NULL, sizeof(*their), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(their != MAP_FAILED);
+    const pid_t child = fork();
+    if (child == 0) {
+        for (int i = 0; i < LINGER; i++)
+            if (pthread_create(&thread, NULL, ends_when_told, NULL) != 0)
+                _exit(1);
+        if (pthread_create(&thread, NULL, comes_last, NULL) != 0)
+            _exit(1);
+        (void)ends_when_told(NULL);
+    }
+    while (!their->ready && waitpid(child, NULL, WNOHANG) == 0)
+        (void)usleep(1000);
+    const bool traced = trace_but_the_last(child);
+    their->end = true;
+    for (int i = 0; i < 5000 && living != (uint32_t)their->last; i++) {
+        (void)usleep(1000);
+        living = bh_thread_living((uint32_t)child);
+    }
+    CHECK(kill(child, SIGKILL) == 0);
+    while (waitpid(-1, NULL, __WALL) > 0)
+        continue;
+    CHECK(traced);
+    CHECK_EQ(living, (uint32_t)their->last);
+    CHECK_EQ(munmap(their, sizeof(*their)), 0);
 }
 
 TEST_MAIN

@@ -3,6 +3,7 @@
 #include "warden/watchdog.h"
 
 #include "base/mem.h"
+#include "warden/thread.h"
 #include "warden/waits.h"
 
 #include <linux/futex.h>
@@ -79,18 +80,27 @@ uint32_t bh_watchdog_patience(uint32_t limit_ms, const struct bh_watchdog_memory
                                  ms_for(m->mapped_bytes, MAPPED_GIB_MS, MAPPED_GIBS_MOST));
 }
 
+enum { SIZE, RESIDENT, MAPPED, WORDS };
+
 /* `SIZE RESIDENT SHARED ...`, in pages. This file can be read while the kernel works at its tables. Zeros: not to be told. */
-struct bh_watchdog_memory bh_watchdog_memory_of(uint32_t pid)
+static void read_pages(uint32_t pid, uint64_t pages[WORDS])
 {
-    enum { SIZE, RESIDENT, MAPPED, WORDS };
     char path[48], text[128];
-    uint64_t pages[WORDS] = {0};
     (void)snprintf(path, sizeof(path), "/proc/%u/statm", pid);
     bh_waits_head(path, text, sizeof(text));
     const char *at = text;
     for (int i = 0; i < WORDS; i++, at += *at == ' ')
-        for (; *at >= '0' && *at <= '9'; at++)
+        for (pages[i] = 0; *at >= '0' && *at <= '9'; at++)
             pages[i] = pages[i] * 10 + (uint64_t)(*at - '0');
+}
+
+struct bh_watchdog_memory bh_watchdog_memory_of(uint32_t pid)
+{
+    uint64_t pages[WORDS];
+    read_pages(pid, pages);
+    const uint32_t other = pages[SIZE] ? 0 : bh_thread_living(pid); /* its first thread may have ended */
+    if (other && other != pid)
+        read_pages(other, pages);
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     const uint64_t own = pages[RESIDENT] > pages[MAPPED] ? pages[RESIDENT] - pages[MAPPED] : 0;
     return (struct bh_watchdog_memory){.own_bytes = own * page, .mapped_bytes = pages[MAPPED] * page};

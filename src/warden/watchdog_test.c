@@ -4,9 +4,12 @@
 #include "base/test.h"
 #include "warden/child_fixture.h"
 #include "warden/served_page_fixture.h"
+#include "warden/thread.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,6 +86,37 @@ static void *has_memory(const void *arg)
         if (mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0) == MAP_FAILED)
             return NULL;
     return &yes;
+}
+
+static void *goes_on(void *arg)
+{
+    for (;;)
+        (void)pause();
+    return arg;
+}
+
+/* Who lives is asked: else one with much memory would have no more patience than one without. */
+TEST(memory_is_known_without_the_first_thread)
+{
+    enum { BYTES = 16 << 20 };
+    struct bh_thread_seen seen = {.state = '?'};
+    pthread_t thread;
+    const pid_t child = fork();
+    if (child == 0) {
+        if (mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) ==
+                MAP_FAILED ||
+            pthread_create(&thread, NULL, goes_on, NULL) != 0)
+            _exit(1);
+        (void)syscall(SYS_exit, 0); /* the first thread alone */
+    }
+    for (int i = 0; i < 5000 && seen.state; i++) {
+        (void)usleep(1000);
+        bh_thread_look((uint32_t)child, (uint32_t)child, &seen);
+    }
+    const struct bh_watchdog_memory has = bh_watchdog_memory_of((uint32_t)child);
+    CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+    CHECK(!seen.state && has.own_bytes >= BYTES);
+    CHECK_EQ(bh_watchdog_memory_of((uint32_t)child).own_bytes, 0);
 }
 
 /* After how long one with such memory is ended, by a watchdog of 200 ms; 0: it could not be tried. */
