@@ -9,9 +9,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/kcmp.h>
 #include <poll.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -101,12 +103,23 @@ static bool field(const char *text, const char *name, unsigned base, unsigned wh
     }
 }
 
+/* How many files a tenant has is its own choice. Without one of its own left the warden could not look at anybody any more. */
+static int fds_for_tenants(void)
+{
+    enum { OWN = 64 };
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) < 0 || most.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return most.rlim_cur > 2 * OWN ? (int)most.rlim_cur - OWN : (int)most.rlim_cur / 2;
+}
+
 int bh_remote_init(struct bh_remote *r, const struct bh_driver *driver, const struct bh_remote_hear *hear,
                    void *arg, struct bh_err *err)
 {
     char text[STATUS_MAX];
     *r = (struct bh_remote){.driver = driver, .hear = *hear, .arg = arg, .self = getpid()};
     r->ordered = true;
+    r->fds_most = fds_for_tenants();
     (void)(read_status((uint32_t)r->self, text) && field(text, "\nSeccomp_filters:", 10, 0, &r->filters));
     if (syscall(SYS_kcmp, r->self, r->self, KCMP_VM, 0, 0) != 0)
         return bh_fail(
@@ -169,6 +182,10 @@ static struct bh_remote_process *learn(struct bh_remote *r, uint32_t tid)
     if (p)
         return p;
     int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
+    if (pidfd >= r->fds_most) {
+        close(pidfd);
+        return NULL;
+    }
     if (pidfd < 0)
         return NULL;
     p = bh_alloc(1, sizeof(*p));
@@ -446,9 +463,10 @@ static int get(const struct bh_remote *r, int pidfd, uint32_t tid, int fd, int *
     int own = (int)syscall(SYS_pidfd_getfd, pidfd, fd, 0);
     if (own < 0)
         return -errno;
-    if (!same_file((pid_t)tid, fd, r->self, own)) {
+    const bool same = same_file((pid_t)tid, fd, r->self, own);
+    if (!same || own >= r->fds_most) {
         let_go(r, tid, own);
-        return -EPERM;
+        return same ? -EMFILE : -EPERM;
     }
     *ret = own;
     return 0;

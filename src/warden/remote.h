@@ -83,6 +83,7 @@ struct bh_remote {
     pid_t self;
     uint64_t filters;             /* system call filters on the warden itself; those of a lease carry more */
     struct bh_watchdog *watchdog; /* told where a tenant's file could make this wait; NULL: nobody */
+    int fds_most;                 /* from this descriptor on they are the warden's own */
     bool ending;
     bool ordered; /* `order` can be relied on */
     uint32_t age; /* raised by whoever wants to know anew who processes are that may do more than others */

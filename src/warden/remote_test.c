@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -242,6 +243,45 @@ TEST(what_is_closed_or_replaced_is_let_go)
     for (size_t i = 0; i < 2; i++) {
         close(p[i]);
         close(q[i]);
+        close(ends[i]);
+    }
+}
+
+/* The lowest that is free. */
+static int next_fd(void)
+{
+    const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(fd);
+    return fd;
+}
+
+TEST(the_last_descriptors_are_the_wardens_own)
+{
+    struct rlimit before, few = {0};
+    struct bh_remote_file f;
+    int p[2], ends[2];
+    CHECK_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = (struct rlimit){200, before.rlim_max};
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    begin();
+    CHECK_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CHECK_EQ(remote.fds_most, 200 - 64);
+    CHECK_EQ(pipe(p), 0);
+    pid_t pid = child(ends, p[0], p[1]);
+    const int next = next_fd();
+    remote.fds_most = next;
+    CHECK(!bh_remote_process(&remote, (uint32_t)pid)); /* not even to know who it is */
+    remote.fds_most = next + 1;
+    struct bh_remote_process *it = bh_remote_process(&remote, (uint32_t)pid);
+    CHECK(it && bh_remote_file(&remote, it, it->pid, p[0], &f) == -EMFILE);
+    CHECK_EQ(next_fd(), next + 1); /* nothing of it is left */
+    remote.fds_most = next + 2;
+    CHECK_EQ(bh_remote_file(&remote, it, it->pid, p[0], &f), 0);
+    bh_remote_release(&remote, &f);
+    CHECK(tell(ends, 'x') && waitpid(pid, NULL, 0) == pid);
+    bh_remote_fini(&remote);
+    for (size_t i = 0; i < 2; i++) {
+        close(p[i]);
         close(ends[i]);
     }
 }
