@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 from datetime import datetime, timezone
 
@@ -214,6 +215,33 @@ def test_all_of_the_past_is_added_up_once():
             while last.is_alive():
                 same(children(n.process.pid, NAME), [], 'the past is added up again')
             same(told(last.answer), sums(n, 'tenant', 0, last.answer.json['to_ms']))
+
+
+class Command(subprocess.Popen):
+    """What somebody types, as a question under way."""
+
+    def __init__(self, n, where):
+        super().__init__([lab.BIN, *where], env=n.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def is_alive(self):
+        return self.poll() is None
+
+    @property
+    def answer(self):
+        return lab.Answer(503 if self.returncode else 200, {'Retry-After': '1'}, b'')
+
+
+def test_the_command_waits_for_its_bill():
+    """However busy the machine is; nor does the daemon hang up on who has said nothing for so long."""
+    with node() as n:
+        long_past(n)
+        command, child = caught(n, ['usage', '--by', 'user', '-o', 'csv', '--from', '2d'], ask=Command)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(65)  # longer than a request may take to come, and its answer to be fetched
+        assert command.is_alive(), command.communicate()
+        os.kill(child, signal.SIGCONT)
+        out, err = command.communicate(timeout=60)
+        same((command.returncode, 'lab' in out), (0, True), err)
 
 
 if __name__ == '__main__':
