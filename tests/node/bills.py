@@ -217,6 +217,37 @@ def test_all_of_the_past_is_added_up_once():
             same(told(last.answer), sums(n, 'tenant', 0, last.answer.json['to_ms']))
 
 
+def token_of_lab(n):
+    """Another caller than root, with what his question is to say."""
+    made = n.post('/v1/tokens', {'subject': 'service:books', 'role': 'tenant-user', 'tenant': 'lab'}).json
+    return made['id'], {'Authorization': f'Bearer {made["token"]}'}
+
+
+def test_who_may_no_longer_see_is_not_told():
+    """A token that was revoked, and roles that were taken away, while it was added up."""
+    with node() as n:
+        start, end = long_past(n), int(time.time() * 1000)
+        where = f'/v1/usage?by=user&from_ms={start}&to_ms={end}'
+        name, shown = token_of_lab(n)
+        asked, child = caught(n, where, headers=shown)
+        assert n.ask('DELETE', f'/v1/tokens/{name}').ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same((asked.answer.status, asked.answer.words), (401, 'the token is unknown, revoked or expired'))
+        asked, child = caught(n, where, uid=NOBODY)
+        other = lab.policy().replace('role: tenant-user, tenant: lab', 'role: tenant-user, tenant: train')
+        assert n.post('/v1/policy/apply', {'text': other}).ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same((asked.answer.status, 'usage' in asked.answer.json), (403, False), repr(asked.answer))
+        # Who may still see it is told, whatever else a policy changed.
+        asked, child = caught(n, where)
+        assert n.post('/v1/policy/apply', {'text': lab.policy()}).ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same(told(asked.answer), sums(n, 'user', start, end))
+
+
 class Command(subprocess.Popen):
     """What somebody types, as a question under way."""
 
