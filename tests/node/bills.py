@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import pathlib
 import signal
 import socket
 import sqlite3
@@ -246,6 +247,56 @@ def test_who_may_no_longer_see_is_not_told():
         os.kill(child, signal.SIGCONT)
         asked.join(60)
         same(told(asked.answer), sums(n, 'user', start, end))
+
+
+def log_bytes(n):
+    return os.stat(f'{n.state}/bulkhead.db-wal').st_size
+
+
+def reads(n, pid):
+    """It has a moment of the books: one of the five locks of readers on the index of the log is its own."""
+    inode = os.stat(f'{n.state}/bulkhead.db-shm').st_ino
+    locks = [line.split() for line in pathlib.Path('/proc/locks').read_text().splitlines()]
+    return any(x[1] == 'POSIX' and x[4] == str(pid) and x[5].split(':')[-1] == str(inode) and 123 <= int(x[6]) <= 127 for x in locks)
+
+
+def caught_reading(n, where):
+    for _ in range(50):
+        asked, child = caught(n, where)
+        while asked.is_alive() and not reads(n, child):
+            os.kill(child, signal.SIGCONT)
+            time.sleep(0.002)  # and a step further
+            os.kill(child, signal.SIGSTOP)
+        if asked.is_alive():
+            return asked, child
+        answered(n, where)
+    raise AssertionError('no bill was seen to read')
+
+
+def test_the_log_of_the_store_is_emptied_in_between():
+    """Callers who take turns so that one of them always reads: what is written meanwhile must not pile up for ever."""
+    with node() as n:
+        start, end = long_past(n), int(time.time() * 1000)
+        where = f'/v1/usage?by=user&from_ms={start}&to_ms={end}'
+        shown = token_of_lab(n)[1]
+        asked, child = caught_reading(n, where)
+        long = lab.policy() + '# ' + 'x' * 700_000 + '\n# '
+        for i in range(100):
+            if log_bytes(n) > 40 << 20:
+                break
+            assert n.post('/v1/policy/apply', {'text': long + str(i)}).ok
+        assert log_bytes(n) > 40 << 20, log_bytes(n)
+        other = Asked(n, where, headers=shown)
+        enough = time.monotonic() + 3
+        while time.monotonic() < enough:
+            same(children(n.process.pid, NAME), [child], 'one more begins to read before the first has ended')
+        assert other.is_alive(), repr(other.answer)
+        os.kill(child, signal.SIGCONT)
+        for a in (asked, other):
+            a.join(60)
+            assert not a.is_alive(), a.where
+        same(told(other.answer), sums(n, 'user', start, end, 'lab'))
+        assert log_bytes(n) < 40 << 20, log_bytes(n)
 
 
 class Command(subprocess.Popen):
