@@ -215,6 +215,35 @@ static int know_caller(struct bh_exchange *x)
     return take_one(x, key);
 }
 
+static bool same_grants(const struct bh_api_caller *a, const struct bh_api_caller *b)
+{
+    if (a->n_grants != b->n_grants)
+        return false;
+    for (size_t i = 0; i < a->n_grants; i++)
+        if (a->grants[i].role != b->grants[i].role || !a->grants[i].tenant != !b->grants[i].tenant ||
+            (a->grants[i].tenant && !bh_str_eq(a->grants[i].tenant, b->grants[i].tenant)))
+            return false;
+    return true;
+}
+
+int bh_exchange_know_again(struct bh_exchange *x)
+{
+    const struct bh_api_core *core = &x->api->core;
+    const char *authorization = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
+    struct bh_api_caller now;
+    const int rc =
+        bh_auth_caller(&x->conn->peer, authorization ? authorization + 7 : NULL, core->view->policy,
+                       core->store, core->view->wall_ms, &x->q.arena, &now, &x->q.problem);
+    if (rc < 0 || same_grants(&x->q.caller, &now))
+        return rc;
+    if (now.unsure) {
+        x->q.problem.retry_s = 1;
+        return bh_api_refuse(&x->q.problem, BH_BUSY, "whose token this is cannot be looked up at the moment");
+    }
+    return bh_api_refuse(&x->q.problem, BH_DENIED,
+                         "your roles were changed while this was worked out; ask again");
+}
+
 static int check_size(struct bh_exchange *x)
 {
     const char *text = MHD_lookup_connection_value(x->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);

@@ -199,7 +199,7 @@ void bh_api_answer_bill(struct bh_api *api, uint64_t ticket, int rc, struct bh_s
     struct bh_exchange *x = of_ticket(api, ticket);
     if (!x)
         return;
-    if (bh_h_usage_show(&api->core, &x->q, rc, bill, took_ms, err) < 0)
+    if (bh_h_usage_show(&api->core, &x->q, rc, bill, took_ms, err) < 0 || bh_exchange_know_again(x) < 0)
         bh_api_req_fail(&x->q);
     bh_wait_ready(x);
     arm(api, 0);

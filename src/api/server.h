@@ -91,6 +91,8 @@ enum MHD_Result bh_exchange_access(void *cls, struct MHD_Connection *mhd, const 
                                    const char *version, const char *data, size_t *n_data, void **con_cls);
 void bh_exchange_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
                            enum MHD_RequestTerminationCode why);
+/* Who asked is still who he was and may see what he might: else an answer that was long in the making is not his any more. */
+int bh_exchange_know_again(struct bh_exchange *x) BH_MUST_USE;
 size_t bh_exchange_unescape(void *cls, struct MHD_Connection *mhd, char *s);
 
 /* wait.c: exchanges that are not over */

@@ -96,7 +96,7 @@ static const struct bh_api_field records_fields[] = {
     USAGE_FROM,
     USAGE_TO,
     {BH_API_FIELD("after", U64, struct bh_q_usage, after), .max = INT64_MAX,
-     .doc = "number of the last record of the page before"},
+     .doc = "`next` of the page before, which may have had nothing in it"},
     {BH_API_FIELD("limit", U64, struct bh_q_usage, limit), .max = BH_API_LIST_MAX, .doc = "at most so many"},
 };
 SHAPE(records, "UsageRecordsQuery", struct bh_q_usage);

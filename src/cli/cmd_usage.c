@@ -167,11 +167,14 @@ static int run(struct bh_cli *cli)
     struct bh_err err;
     bh_buf_init(&query, 1024);
     int rc = bh_remote_init(&r, &err);
+    r.client.timeout_ms = 0; /* a long one takes its time, and may have to wait for its turn */
     if (rc == BH_OK)
         rc = read_words(cli, &query, &err);
+    bh_remote_slow("the bill is being added up");
     if (rc == BH_OK)
         rc = cli->value[OPT_RAW] ? raw(cli, &r, bh_buf_text(&query), &err)
                                  : show(cli, &r, bh_buf_text(&query), &err);
+    bh_remote_slow(NULL);
     bh_buf_fini(&query);
     return rc < 0 ? bh_cli_fail(cli, &err) : BH_EXIT_OK;
 }

@@ -165,12 +165,18 @@ static int start(struct bh_bill *b, struct bh_err *err)
     return rc;
 }
 
+static size_t n_under_way(const struct bh_daemon *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->bills.n; i++)
+        n += is_under_way(d->bills.at[i]);
+    return n;
+}
+
 /* The first whose caller has none under way; NULL: none, or enough are. */
 static struct bh_bill *whose_turn(const struct bh_daemon *d)
 {
-    size_t under_way = 0;
-    for (size_t i = 0; i < d->bills.n; i++)
-        under_way += is_under_way(d->bills.at[i]);
+    const size_t under_way = n_under_way(d);
     for (size_t i = 0; under_way < BH_BILL_AT_ONCE && i < d->bills.n; i++) {
         bool has_one = false;
         for (size_t k = 0; k < d->bills.n; k++)
@@ -182,15 +188,35 @@ static struct bh_bill *whose_turn(const struct bh_daemon *d)
     return NULL;
 }
 
-static void start_next(struct bh_daemon *d)
+/* None begins: the log is to be begun anew first (bh_bill_tick). */
+static bool waits_for_log(const struct bh_daemon *d)
 {
-    struct bh_bill *b = whose_turn(d);
+    return bh_store_log_bytes(d->store) > BH_BILL_LOG;
+}
+
+static void start_one(struct bh_daemon *d, struct bh_bill *b)
+{
     struct bh_err err = {0};
     const int rc = b ? start(b, &err) : BH_OK;
     if (rc < 0)
         tell(b, rc, 0, &err); /* and on */
     else if (b)
         start_next(d);
+}
+
+static void start_next(struct bh_daemon *d)
+{
+    start_one(d, waits_for_log(d) ? NULL : whose_turn(d));
+}
+
+/* Where the log cannot be begun anew it is not for a bill, and waiting for ever would not help. */
+void bh_bill_tick(struct bh_daemon *d)
+{
+    if (!d->bills.n || n_under_way(d) || bh_store_in_transaction(d->store))
+        return;
+    if (waits_for_log(d))
+        (void)bh_store_log_empty(d->store);
+    start_one(d, whose_turn(d));
 }
 
 /* ---- asking ---- */
@@ -231,7 +257,7 @@ int bh_ops_bill(void *self, const struct bh_api_caller *by, const struct bh_stor
                            : look_around(d, b->caller, b, &same, err);
     if (rc == BH_OK && !same) {
         *bh_vec_push(&d->bills) = b;
-        if (whose_turn(d) == b)
+        if (whose_turn(d) == b && !waits_for_log(d))
             rc = start(b, err);
     }
     if (rc == BH_OK)

@@ -2,6 +2,7 @@
 /* daemon_chores.c - what is due each second, one thing a turn; among it the looks at the cards, which a child takes. */
 #include "node/daemon_chores.h"
 
+#include "node/bill.h"
 #include "node/decide.h"
 #include "node/life.h"
 #include "node/mech/mech.h"
@@ -138,8 +139,8 @@ static void chore_audit(struct bh_daemon *d)
  * between two of them. The last one starts a cycle, for time itself decides: minimum run times, deadlines, reservations.
  */
 static void (*const chores[])(struct bh_daemon *) = {
-    chore_leases,  bh_mech_tick, bh_upkeep_tick, bh_retain_tick, bh_health_tick,
-    bh_sleep_tick, chore_owed,   chore_look,     chore_audit,    bh_daemon_due};
+    chore_leases, bh_mech_tick, bh_upkeep_tick, bh_retain_tick, bh_health_tick, bh_sleep_tick,
+    bh_bill_tick, chore_owed,   chore_look,     chore_audit,    bh_daemon_due};
 
 static void next_chore(struct bh_daemon *d);
 

@@ -50,12 +50,13 @@ static int uri_of(const char *path, char *buf, size_t size, struct bh_err *err)
     return 0;
 }
 
-static bool has_log(const char *path)
+uint64_t bh_store_log_bytes(const struct bh_store *s)
 {
     char name[PATH_BYTES];
     struct stat st;
-    return snprintf(name, sizeof(name), "%s-wal", path) < (int)sizeof(name) && stat(name, &st) == 0 &&
-           st.st_size > 0;
+    const bool there = snprintf(name, sizeof(name), "%s-wal", s->path) < (int)sizeof(name) &&
+                       stat(name, &st) == 0 && st.st_size > 0;
+    return there ? (uint64_t)st.st_size : 0;
 }
 
 static int connect_to(struct bh_store *s, const char *file, int flags, const struct bh_store_options *o,
@@ -65,7 +66,8 @@ static int connect_to(struct bh_store *s, const char *file, int flags, const str
     const int code = sqlite3_open_v2(file, &s->db, flags | SQLITE_OPEN_EXRESCODE, o->vfs);
     int rc = code == SQLITE_OK ? 0 : bh_sqlite_fail(s->db, code, err);
     if (rc == 0) {
-        sqlite3_busy_timeout(s->db, (int)(o->busy_ms ? o->busy_ms : BUSY_MS));
+        s->busy_ms = (int)(o->busy_ms ? o->busy_ms : BUSY_MS);
+        sqlite3_busy_timeout(s->db, s->busy_ms);
         /* The first read is what really opens it: the log is looked for, a file of another kind is found out. */
         rc = bh_sqlite_number(s->db, "SELECT count(*) FROM sqlite_schema", &objects, err);
     }
@@ -86,7 +88,7 @@ static int connect_read(struct bh_store *s, const struct bh_store_options *o, st
                                          : BH_SYSTEM,
                        "'%s': %s", s->path, strerror(errno));
     int rc = connect_to(s, s->path, SQLITE_OPEN_READONLY, o, err);
-    if (rc < 0 && s->no_index && !has_log(s->path)) {
+    if (rc < 0 && s->no_index && !bh_store_log_bytes(s)) {
         sqlite3_close(s->db);
         s->db = NULL;
         rc = uri_of(s->path, uri, sizeof(uri), err);
@@ -340,4 +342,14 @@ int bh_store_checkpoint(struct bh_store *s, struct bh_err *err)
 {
     const int code = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     return code == SQLITE_OK || code == SQLITE_BUSY ? 0 : bh_sql_fail(s, code, err);
+}
+
+bool bh_store_log_empty(struct bh_store *s)
+{
+    if (s->depth || s->held || s->unsure)
+        return false;
+    sqlite3_busy_timeout(s->db, 0);
+    const int code = sqlite3_wal_checkpoint_v2(s->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sqlite3_busy_timeout(s->db, s->busy_ms);
+    return code == SQLITE_OK;
 }

@@ -84,5 +84,8 @@ int bh_store_verify(struct bh_store *s, bool full, struct bh_err *err) BH_MUST_U
 
 /* Move what the log holds into the file, as far as readers let it; called when idle. Never needed for safety. */
 int bh_store_checkpoint(struct bh_store *s, struct bh_err *err) BH_MUST_USE;
+/* How long the log is; and begin it anew, which takes that nobody reads: nobody is waited for. False: it is as it was, or shorter. */
+uint64_t bh_store_log_bytes(const struct bh_store *s);
+bool bh_store_log_empty(struct bh_store *s);
 
 #endif

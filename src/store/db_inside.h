@@ -18,6 +18,7 @@ struct bh_store {
     bool no_index;         /* opening failed because the log's index could not be made */
     sqlite3_stmt *held;    /* what keeps bh_store_hold(); NULL: nothing does */
     uint64_t drops;        /* times that something was taken out of the books */
+    int busy_ms;           /* how long another process is waited for */
     bool unsure;           /* a commit failed, and nothing was written over it yet */
     struct bh_idmap known; /* a text's address -> index into stmts */
     BH_VEC(sqlite3_stmt *) stmts;

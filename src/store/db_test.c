@@ -67,6 +67,32 @@ TEST(what_is_held_is_one_moment)
     fix_fini(&f);
 }
 
+/* Nobody who reads is waited for, and nothing is lost that a transaction or somebody's moment still needs. */
+TEST(the_log_is_begun_anew_when_nobody_reads)
+{
+    struct fix f;
+    sqlite3 *reader = NULL;
+    fix_init(&f);
+    CHECK_EQ(bh_store_note_set_text(f.s, "a", "1", &f.err), 0);
+    CHECK(bh_store_log_bytes(f.s) > 0);
+    CHECK_EQ(sqlite3_open(f.at.path, &reader), SQLITE_OK);
+    CHECK_EQ(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM notes", NULL, NULL, NULL), SQLITE_OK);
+    CHECK(!bh_store_log_empty(f.s) && bh_store_log_bytes(f.s) > 0);
+    CHECK_EQ(sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(reader);
+    CHECK_EQ(bh_store_begin(f.s, &f.err), 0);
+    CHECK(!bh_store_log_empty(f.s));
+    CHECK_EQ(bh_store_commit(f.s, &f.err), 0);
+    bh_store_hold(f.s);
+    CHECK(!bh_store_log_empty(f.s));
+    bh_store_release(f.s);
+    CHECK(bh_store_log_empty(f.s));
+    CHECK_EQ(bh_store_log_bytes(f.s), 0);
+    CHECK_EQ(number(f.s, "SELECT count(*) FROM notes"), 1);
+    CHECK_EQ(number(f.s, "PRAGMA busy_timeout"), 5000);
+    fix_fini(&f);
+}
+
 TEST(transactions_nest)
 {
     struct fix f;

@@ -8,9 +8,11 @@ import csv
 import io
 import json
 import os
+import pathlib
 import signal
 import socket
 import sqlite3
+import subprocess
 import time
 from datetime import datetime, timezone
 
@@ -115,6 +117,12 @@ def told(answer):
             for r in answer.json['usage']}
 
 
+def token_of_lab(n):
+    """Another caller than root, with what his question is to say."""
+    made = n.post('/v1/tokens', {'subject': 'service:books', 'role': 'tenant-user', 'tenant': 'lab'}).json
+    return made['id'], {'Authorization': f'Bearer {made["token"]}'}
+
+
 def test_every_long_bill_from_the_raw_records():
     with node(text=PRICED) as n:
         start, end = long_past(n), int(time.time()) * 1000
@@ -151,8 +159,8 @@ def test_nobody_waits_for_a_bill():
         job = n.submit('nightly', 'true', can_requeue=True)
         same(n.wait(job)['status'], 0)  # things are decided, written, and end
         of_cards, again = Asked(n, where.replace('user', 'gpu')), Asked(n, where)
-        # Of another caller, who is told his own and is not waited for either.
-        same(told(n.get(where, uid=NOBODY)), sums(n, 'user', start, end, 'lab'))
+        # Of another caller, who is told his own and is not waited for either. (Another uid would be that of all threads of this process.)
+        same(told(n.get(where, headers=token_of_lab(n)[1])), sums(n, 'user', start, end, 'lab'))
         assert asked.is_alive() and of_cards.is_alive() and again.is_alive(), 'answered by a process that stands still'
         same(children(n.process.pid, NAME), [child])
         os.kill(child, signal.SIGCONT)
@@ -214,6 +222,108 @@ def test_all_of_the_past_is_added_up_once():
             while last.is_alive():
                 same(children(n.process.pid, NAME), [], 'the past is added up again')
             same(told(last.answer), sums(n, 'tenant', 0, last.answer.json['to_ms']))
+
+
+def test_who_may_no_longer_see_is_not_told():
+    """A token that was revoked, and roles that were taken away, while it was added up."""
+    with node() as n:
+        start, end = long_past(n), int(time.time() * 1000)
+        where = f'/v1/usage?by=user&from_ms={start}&to_ms={end}'
+        name, shown = token_of_lab(n)
+        asked, child = caught(n, where, headers=shown)
+        assert n.ask('DELETE', f'/v1/tokens/{name}').ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same((asked.answer.status, asked.answer.words), (401, 'the token is unknown, revoked or expired'))
+        asked, child = caught(n, where, uid=NOBODY)
+        other = lab.policy().replace('role: tenant-user, tenant: lab', 'role: tenant-user, tenant: train')
+        assert n.post('/v1/policy/apply', {'text': other}).ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same((asked.answer.status, 'usage' in asked.answer.json), (403, False), repr(asked.answer))
+        # Who may still see it is told, whatever else a policy changed.
+        asked, child = caught(n, where)
+        assert n.post('/v1/policy/apply', {'text': lab.policy()}).ok
+        os.kill(child, signal.SIGCONT)
+        asked.join(60)
+        same(told(asked.answer), sums(n, 'user', start, end))
+
+
+def log_bytes(n):
+    return os.stat(f'{n.state}/bulkhead.db-wal').st_size
+
+
+def reads(n, pid):
+    """It has a moment of the books: one of the five locks of readers on the index of the log is its own."""
+    inode = os.stat(f'{n.state}/bulkhead.db-shm').st_ino
+    locks = [line.split() for line in pathlib.Path('/proc/locks').read_text().splitlines()]
+    return any(x[1] == 'POSIX' and x[4] == str(pid) and x[5].split(':')[-1] == str(inode) and 123 <= int(x[6]) <= 127 for x in locks)
+
+
+def caught_reading(n, where):
+    for _ in range(50):
+        asked, child = caught(n, where)
+        while asked.is_alive() and not reads(n, child):
+            os.kill(child, signal.SIGCONT)
+            time.sleep(0.002)  # and a step further
+            os.kill(child, signal.SIGSTOP)
+        if asked.is_alive():
+            return asked, child
+        answered(n, where)
+    raise AssertionError('no bill was seen to read')
+
+
+def test_the_log_of_the_store_is_emptied_in_between():
+    """Callers who take turns so that one of them always reads: what is written meanwhile must not pile up for ever."""
+    with node() as n:
+        start, end = long_past(n), int(time.time() * 1000)
+        where = f'/v1/usage?by=user&from_ms={start}&to_ms={end}'
+        shown = token_of_lab(n)[1]
+        asked, child = caught_reading(n, where)
+        long = lab.policy() + '# ' + 'x' * 700_000 + '\n# '
+        for i in range(100):
+            if log_bytes(n) > 40 << 20:
+                break
+            assert n.post('/v1/policy/apply', {'text': long + str(i)}).ok
+        assert log_bytes(n) > 40 << 20, log_bytes(n)
+        other = Asked(n, where, headers=shown)
+        enough = time.monotonic() + 3
+        while time.monotonic() < enough:
+            same(children(n.process.pid, NAME), [child], 'one more begins to read before the first has ended')
+        assert other.is_alive(), repr(other.answer)
+        os.kill(child, signal.SIGCONT)
+        for a in (asked, other):
+            a.join(60)
+            assert not a.is_alive(), a.where
+        same(told(other.answer), sums(n, 'user', start, end, 'lab'))
+        assert log_bytes(n) < 40 << 20, log_bytes(n)
+
+
+class Command(subprocess.Popen):
+    """What somebody types, as a question under way."""
+
+    def __init__(self, n, where):
+        super().__init__([lab.BIN, *where], env=n.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def is_alive(self):
+        return self.poll() is None
+
+    @property
+    def answer(self):
+        return lab.Answer(503 if self.returncode else 200, {'Retry-After': '1'}, b'')
+
+
+def test_the_command_waits_for_its_bill():
+    """However busy the machine is; nor does the daemon hang up on who has said nothing for so long."""
+    with node() as n:
+        long_past(n)
+        command, child = caught(n, ['usage', '--by', 'user', '-o', 'csv', '--from', '2d'], ask=Command)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            command.wait(65)  # longer than a request may take to come, and its answer to be fetched
+        assert command.is_alive(), command.communicate()
+        os.kill(child, signal.SIGCONT)
+        out, err = command.communicate(timeout=60)
+        same((command.returncode, 'lab' in out), (0, True), err)
 
 
 if __name__ == '__main__':
