@@ -132,6 +132,16 @@ class Skip(Exception):
     """What the test needs is not on this machine; says what."""
 
 
+def for_others(path):
+    """Can another user run it? Not from a checkout in a folder of root's alone."""
+    return all(folder.stat().st_mode & 0o001 for folder in pathlib.Path(path).resolve().parents)
+
+
+def need_for_others(path=BIN):
+    if not for_others(path):
+        raise Skip(f'another user is to run {path}, and may not enter its folder')
+
+
 def main(namespace):
     # As in the foreground of a shell: what is started in the background comes with both ignored, and hands that on.
     signal.signal(signal.SIGINT, signal.default_int_handler)

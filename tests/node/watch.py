@@ -70,6 +70,7 @@ def test_a_card_with_somebody_on_it_is_not_clean():
 
 
 def test_a_stranger_is_stopped():
+    lab.tap.need_for_others()
     """One on a card that is somebody's is found, written down and ended; whose card it is goes on."""
     with node() as n:
         job = n.submit('chat', 'sleep', '600')
@@ -99,6 +100,7 @@ def test_a_stranger_is_stopped():
 
 
 def test_who_was_there_before():
+    lab.tap.need_for_others()
     """Work that somebody started before there was a daemon is not ended: nobody is given its card."""
     with node(serve=False) as n:
         with stranger(n, 2, '1GiB') as p:
