@@ -6,6 +6,7 @@ random.
 
 Usage: replace.py PATH-TO-BULKHEAD SOURCE-ROOT PATH-TO-TENANT
 """
+import contextlib
 import os
 import pathlib
 import random
@@ -25,7 +26,12 @@ REFUSED = 'video memory is refused to the command from now on\n'
 
 
 def wardens(launcher):
-    return [c for c in children(launcher) if comm(c) == 'bulkhead-warden' and state(c) != 'Z']
+    found = []
+    for child in children(launcher):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it may be gone by now
+            if comm(child) == 'bulkhead-warden' and state(child) != 'Z':
+                found.append(child)
+    return found
 
 
 def kill_warden(p, but=0):

@@ -102,11 +102,13 @@ def state(pid):
 
 
 def until(what, seconds=60):
-    end, pause = time.monotonic() + seconds, 0.01
+    began, pause = time.monotonic(), 0.01
     while not what():
-        assert time.monotonic() < end, 'waited in vain'
+        waited = time.monotonic() - began
+        assert waited < seconds, 'waited in vain'
         time.sleep(pause)
-        pause = min(pause * 1.2, 0.15)  # who asks takes its processor from what is waited for
+        if waited > 1:
+            pause = min(pause * 1.2, 0.15)  # who asks takes its processor from what is waited for
 
 
 def gone(pid):

@@ -55,6 +55,12 @@ def answered(n, where, **kw):
         time.sleep(int(r.headers['Retry-After']))
 
 
+def is_stopped(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return pathlib.Path(f'/proc/{pid}/stat').read_text().rpartition(')')[2].split()[0] == 'T'
+    return False
+
+
 def caught(n, where, ask=Asked, **kw):
     """A bill whose child was stopped while it added up, and the child."""
     for _ in range(50):
@@ -63,8 +69,8 @@ def caught(n, where, ask=Asked, **kw):
             for pid in children(n.process.pid, NAME):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGSTOP)
-                    time.sleep(0.05)  # it may have been over at that very moment
-                    if asked.is_alive():
+                    time.sleep(0.05)  # it may have been over at that very moment, or be the one of the bill before
+                    if asked.is_alive() and is_stopped(pid):
                         return asked, pid
                     os.kill(pid, signal.SIGCONT)
         r = asked.answer
@@ -86,6 +92,8 @@ class Leaver:
 
     def is_alive(self):
         """And waits: nothing came."""
+        if self.answer:
+            return False
         with contextlib.suppress(BlockingIOError):
             head = self.socket.recv(65536).decode()
             self.answer = lab.Answer(int(head.split()[1]), {'Retry-After': '5'}, head)
