@@ -390,7 +390,7 @@ TEST(a_lost_file_is_not_charged_for_good)
 
 /* ---- processes whose first thread shows nothing ---- */
 
-static char folder[40];
+static char folder[BH_SCRATCH_SOCKET_PATH];
 static int go_on[2];
 
 enum { NOT_HERE, SERVER, ENDING, ASKED }; /* of shared->number: ENDING: who it is about */
@@ -515,8 +515,7 @@ static void lost_with_a_warden(tenant_fn *child_ends, tenant_fn *let)
     int killed = 0;
     ends = child_ends;
     lets_end = let;
-    (void)snprintf(folder, sizeof(folder), "/tmp/bulkhead-adopt-XXXXXX");
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "adopt"));
     CHECK_EQ(pipe(go_on), 0);
     wardens_begin();
     CHECK_EQ(lease_in_turn(loses_a_child, &plan, &killed), 0);

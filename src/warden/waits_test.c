@@ -53,7 +53,7 @@ TEST(kinds_of_file_systems_are_read_from_a_list_of_mounts)
                  {0, 10, false, 0},
                  {0, 2, false, 0},
                  {8, 9, false, 0}};
-    char place[BH_SCRATCH_PATH], path[BH_SCRATCH_PATH + 16];
+    char place[BH_SCRATCH_SOCKET_PATH], path[BH_SCRATCH_SOCKET_PATH + 16];
     CHECK(bh_scratch_make(place, sizeof(place), "waits") && bh_scratch_put(place, "mountinfo", text));
     (void)snprintf(path, sizeof(path), "%s/mountinfo", place);
     for (size_t i = 0; i < BH_COUNT_OF(files); i++) {
@@ -86,7 +86,7 @@ static void *reads(void *arg)
     return NULL;
 }
 
-static char folder[] = "/tmp/bulkhead-waits-XXXXXX";
+static char folder[BH_SCRATCH_SOCKET_PATH];
 
 enum way { BY_CALL, BY_CALL_SHARED, BY_FILE, BY_FILE_AHEAD };
 
@@ -148,7 +148,7 @@ TEST(pages_that_a_process_fills_in_are_told_from_others)
                 {BY_CALL_SHARED, BH_WAITS_TENANT, BH_PAGE_INNOCENT},
                 {BY_FILE, BH_WAITS_TENANT, BH_PAGE_SERVED},
                 {BY_FILE_AHEAD, BH_WAITS_PAGE, BH_PAGE_SERVED}};
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "waits"));
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         seen(ways[i].way, ways[i].waits, ways[i].page);
     CHECK_EQ(rmdir(folder), 0);
@@ -164,7 +164,7 @@ struct place {
 static void *page_on(const void *arg)
 {
     const struct place *p = arg;
-    char name[64];
+    char name[2 * BH_SCRATCH_SOCKET_PATH];
     if (p->type && (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
                     mount("none", folder, p->type, 0, p->options) < 0))
         return there_is(NULL);
@@ -185,9 +185,10 @@ static void *page_on(const void *arg)
 /* Layers and memory are on no disk of their own, and nobody serves them. */
 TEST(only_file_systems_that_a_process_serves_count_as_such)
 {
-    char upper[] = "/tmp/bulkhead-upper-XXXXXX", work[] = "/tmp/bulkhead-work-XXXXXX", layers[128], made[64];
-    CHECK(snprintf(folder, sizeof(folder), "/tmp/bulkhead-waits-XXXXXX") > 0 && mkdtemp(folder) &&
-          mkdtemp(upper) && mkdtemp(work));
+    char upper[BH_SCRATCH_SOCKET_PATH], work[BH_SCRATCH_SOCKET_PATH], layers[3 * BH_SCRATCH_SOCKET_PATH],
+        made[2 * BH_SCRATCH_SOCKET_PATH];
+    CHECK(bh_scratch_make(folder, sizeof(folder), "waits") &&
+          bh_scratch_make(upper, sizeof(upper), "upper") && bh_scratch_make(work, sizeof(work), "work"));
     (void)snprintf(layers, sizeof(layers), "lowerdir=/usr/lib,upperdir=%s,workdir=%s", upper, work);
     const struct place places[] = {{"tmpfs", "", false, BH_PAGE_INNOCENT},
                                    {"overlay", layers, false, BH_PAGE_INNOCENT},

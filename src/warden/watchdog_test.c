@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "warden/watchdog.h"
 
+#include "base/scratch.h"
 #include "base/test.h"
 #include "warden/child_fixture.h"
 #include "warden/served_page_fixture.h"
@@ -183,7 +184,7 @@ TEST(a_warden_that_would_run_is_kept_by_nobody)
     CHECK(child_end(&known));
 }
 
-static char folder[] = "/tmp/bulkhead-watchdog-XXXXXX";
+static char folder[BH_SCRATCH_SOCKET_PATH];
 
 static void *no_page(const void *arg)
 {
@@ -199,7 +200,7 @@ static void *no_page(const void *arg)
 TEST(who_fills_in_its_pages_itself_is_ended_soon)
 {
     enum { LONG_MS = 2000 };
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(bh_scratch_make(folder, sizeof(folder), "watchdog"));
     for (int way = 0; way < 3; way++) {
         struct bh_watchdog *w;
         struct child who;
