@@ -112,7 +112,7 @@ void bh_gate_forgive(struct bh_gate *g);
 bool bh_gate_close_lost(struct bh_gate *g, bool empty_too);
 void bh_gate_tick(struct bh_gate *g);
 /* How long after a tick the next one is, where that one took cost_ns. */
-uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over);
+uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool quiet, bool over);
 void bh_gate_count(struct bh_gate *g); /* the driver's count, into the ledger */
 void bh_gate_wake(struct bh_gate *g);  /* a call came: the clock goes at its full pace */
 void bh_gate_process_new(struct bh_gate *g, struct bh_remote_process *p);

@@ -21,9 +21,9 @@
 
 enum {
     OVER_TICKS = 2,     /* in a row: a count taken in the middle of a call may be too high once */
-    IDLE_TICKS = 25,    /* without a call: then slower */
-    SLOWER = 10,        /* times */
-    COST_PART = 25,     /* a tick may take this part of the time, but not for longer than ... */
+    IDLE_TICKS = 25,    /* without a call: then it is quiet, ... */
+    QUIET_WHOLE = 3,    /* ... and one tick in so many does more than count */
+    COST_PART = 200,    /* a tick may take this part of the time, but not for longer than ... */
     STRETCH_MAX = 3,    /* ... so many ticks: with half of one more for the verdict that is 70 ms */
     MAPS_EVERY = 16,    /* ticks; a process's list of mappings can be long */
     LOST_EVERY = 64,    /* ticks: for files that nobody has and that hold nothing, ... */
@@ -464,59 +464,64 @@ static void pace(struct bh_gate *g, uint32_t ms)
         g->pace_ms = ms;
 }
 
-static uint32_t slow_ms(const struct bh_gate *g)
+static bool is_quiet(const struct bh_gate *g)
 {
-    return g->config->tick_ms * SLOWER;
+    return g->idle > IDLE_TICKS;
 }
 
 void bh_gate_wake(struct bh_gate *g)
 {
-    g->idle = 0;
-    if (g->pace_ms == 0 || g->pace_ms == slow_ms(g))
+    if (g->pace_ms == 0 || is_quiet(g))
         pace(g, g->config->tick_ms);
+    g->idle = 0;
 }
 
-uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool over)
+/* Never slower than that, also where nobody calls: a call that was let through takes effect when its thread gets a processor, or
+ * a page, and that may be long after. */
+uint32_t bh_gate_pace_ms(uint32_t tick_ms, uint64_t cost_ns, bool quiet, bool over)
 {
     const uint64_t tick_ns = (uint64_t)tick_ms * 1000000;
     if (over) /* what is left is the verdict */
         return tick_ms > 1 ? tick_ms / 2 : 1;
     const uint64_t ticks = (cost_ns * COST_PART + tick_ns - 1) / tick_ns;
-    return tick_ms * (uint32_t)(ticks < 1 ? 1 : ticks > STRETCH_MAX ? STRETCH_MAX : ticks);
+    return tick_ms * (uint32_t)(quiet || ticks > STRETCH_MAX ? STRETCH_MAX : ticks < 1 ? 1 : ticks);
 }
 
-/* While there is doubt, at twice the full pace; where nobody calls, slowly; else so that it stays a small part of the time. */
+/* While there is doubt, at twice the full pace; else so that it stays a small part of the time. */
 static void pace_on(struct bh_gate *g, uint64_t cost_ns)
 {
-    g->idle = g->over ? 0 : g->idle + 1;
-    if (g->idle > IDLE_TICKS)
-        pace(g, slow_ms(g));
-    else
-        pace(g, bh_gate_pace_ms(g->config->tick_ms, cost_ns, g->over > 0));
+    g->idle = g->over ? 0 : is_quiet(g) ? g->idle : g->idle + 1;
+    pace(g, bh_gate_pace_ms(g->config->tick_ms, cost_ns, is_quiet(g), g->over > 0));
 }
 
 static bool are_lost_due(struct bh_gate *g)
 {
     return g->ticks % LOST_EVERY == 0 || g->remote.n_lost >= LOST_MAX || g->remote.processes.n == 0 ||
-           g->pace_ms == slow_ms(g) || lost_hold(g);
+           is_quiet(g) || lost_hold(g);
+}
+
+/* What was closed, proved, mapped and unmapped since the last time. False: more is mapped than may be. */
+static bool look_around(struct bh_gate *g)
+{
+    g->remote.age++;
+    bh_remote_sweep(&g->remote);
+    (void)bh_proof_settle(&g->proof);
+    bh_proof_look_again(&g->proof);
+    return look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || is_quiet(g), TICK_LOOKS);
 }
 
 void bh_gate_tick(struct bh_gate *g)
 {
     const uint64_t began = now_ns();
     g->ticks++;
-    g->remote.age++;
-    bh_remote_sweep(&g->remote);
-    (void)bh_proof_settle(&g->proof);
-    bh_proof_look_again(&g->proof);
-    const bool mapped_well =
-        look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || g->pace_ms == slow_ms(g), TICK_LOOKS);
+    const bool whole = !is_quiet(g) || g->over || g->ticks % QUIET_WHOLE == 0;
+    const bool mapped_well = !whole || look_around(g);
     bh_gate_count(g);
     if (bh_watchdog_bit(g->watchdog))
         bh_gate_end(g, "a process of it kept the warden waiting for its memory");
     judge(g, !mapped_well);
     /* What these hold was open here, and so in this count. */
-    if (are_lost_due(g) && bh_remote_find_lost(&g->remote)) {
+    if (whole && are_lost_due(g) && bh_remote_find_lost(&g->remote)) {
         (void)nothing_behind(g);
         bh_remote_close_lost(&g->remote);
     }

@@ -31,6 +31,8 @@ enum { SERVED_PAGE = 4096 };
 /* Who closes its file waits, too, also by its end: until whoever serves it is ended. */
 static bool served_keeps_closing;
 static pid_t served_by; /* who serves the last one; ends with the thread that made it */
+static int served_faults =
+    -1; /* userfaultfd of the last one: who waits for it is read there, and may be answered */
 /* Where not NULL, of memory that is shared with whoever serves: how often it was asked for a page. Who asked by then waits
  * even if it is told to end. */
 static volatile uint64_t *served_asked;
@@ -54,7 +56,7 @@ static inline int served_open(bool by_device)
 static inline void *served_by_fault(bool by_device, int memory)
 {
     struct uffdio_api api = {.api = UFFD_API};
-    const int fd = served_open(by_device);
+    const int fd = served_faults = served_open(by_device);
     void *page = mmap(NULL, SERVED_PAGE, PROT_READ | PROT_WRITE,
                       memory < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, memory, 0);
     struct uffdio_register reg = {.range = {(uintptr_t)page, SERVED_PAGE},

@@ -13,7 +13,7 @@
 #include <string.h>
 
 static const struct bp_attempt *const groups[] = {
-    bp_forms, bp_handles, bp_keep, bp_races, bp_maps, bp_processes, bp_reach, bp_outsiders, bp_steer,
+    bp_forms, bp_handles, bp_keep, bp_late, bp_races, bp_maps, bp_processes, bp_reach, bp_outsiders, bp_steer,
 #ifndef BYPASS_STATIC
     bp_cuda,
 #endif
