@@ -66,6 +66,18 @@ def children(pid):
         return []
 
 
+def managed_mapped():
+    """Bytes that processes have mapped of the file of managed memory, by the kernel's lists."""
+    total = 0
+    for maps in pathlib.Path('/proc').glob('[0-9]*/maps'):
+        with contextlib.suppress(OSError):
+            for line in maps.read_text(encoding='utf-8', errors='replace').splitlines():
+                if line.endswith('/dev/nvidia-uvm'):
+                    first, end = line.split(' ', 1)[0].split('-')
+                    total += int(end, 16) - int(first, 16)
+    return total
+
+
 def warden_of(launcher):
     """What a lease's warden has in memory, in KiB."""
     for c in children(launcher):

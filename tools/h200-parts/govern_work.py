@@ -19,7 +19,7 @@ alive = []
 class Tenant:
     def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None):
         """how: what `bulkhead run` is given; None: without it."""
-        command = [sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds] + ([unit] if unit else [])
+        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else [])
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
         self.kind, self.name, self.points, self.took, self.rest = kind, name or kind, [], [], {}
         self.p = subprocess.Popen([*map(str, prefix), *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

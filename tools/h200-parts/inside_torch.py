@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch as a tenant of bench/govern_cuda's manner: `ready`, a byte, then `at MS STEPS` every tenth of a second."""
+"""PyTorch as a tenant of bench/govern_cuda's manner: `ready`, a byte, then `at MS STEPS` every tenth of a second.
+
+Usage: inside_torch.py SECONDS [PERCENT]    so much of the time it works, and rests of its own will else; MS is then of the time it worked
+"""
 import sys
 import time
 
@@ -7,7 +10,7 @@ import torch
 
 
 def main():
-    seconds = float(sys.argv[1])
+    seconds, part = float(sys.argv[1]), float(sys.argv[2]) / 100 if len(sys.argv) > 2 else 1.0
     torch.manual_seed(1)
     model = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(6)]).cuda().bfloat16()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
@@ -24,8 +27,9 @@ def main():
     print('ready', flush=True)
     sys.stdin.read(1)
     began = told = time.monotonic()
-    steps = 0
+    steps, rested = 0, 0.0
     while time.monotonic() - began < seconds:
+        first = time.monotonic()
         for _ in range(4):
             step()
         torch.cuda.synchronize()
@@ -33,8 +37,11 @@ def main():
         now = time.monotonic()
         if now - told >= 0.1:
             told = now
-            print('at', int((now - began) * 1e3), steps, flush=True)
-    print('end', int((time.monotonic() - began) * 1e3), steps, flush=True)
+            print('at', int((now - began - rested) * 1e3), steps, flush=True)
+        if part < 1:
+            time.sleep((now - first) * (1 / part - 1))
+            rested += time.monotonic() - now
+    print('end', int((time.monotonic() - began - rested) * 1e3), steps, flush=True)
 
 
 main()

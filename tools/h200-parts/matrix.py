@@ -21,6 +21,8 @@ OTHERS = ('module', 'heap', 'stack', 'ipc', 'import', 'external')
 CROWDED = ('mixed', 'managed', 'vmm-released', 'async', 'array', 'graph', 'vmm', 'pool', 'pitch', 'array3d', 'module', 'import', 'external', 'ipc',
            'plain', 'heap', 'stack', 'small', 'contexts')
 CONTEXT_MANAGED = 2 * MIB  # what a context maps of managed memory for itself: charged, and in no process's count
+AHEAD_PIECE, AHEAD_MOST = 128 * MIB, GIB
+ORPHANED = ('import', 'external')  # who exported it has ended: such memory is in no process's count
 NEAR = 2 * GIB  # a path that stopped further below the cap than this did not reach it
 LEDGER_SLACK = 2 * MIB
 
@@ -44,7 +46,7 @@ class Race:
 
     def __init__(self, nvml, prefix, tenant, jobs, env=None, timeout=100):
         self.results, self.started, self.warden, self.err, self.rc, self.inside = [], 0, {}, '', None, None
-        self.counted = self.counted_card = self.start_seconds = self.drivers = 0
+        self.counted = self.counted_card = self.mapped = self.start_seconds = self.drivers = 0
         args = [str(x) for pair in jobs for x in pair]
         before = nvml.memory().used
         began = time.monotonic()
@@ -69,7 +71,7 @@ class Race:
             self.results, self.inside = said['results'], said['card']
             p.stdout.readline()
             time.sleep(0.15)  # what is held is looked at a hundred times more
-            self.counted, self.counted_card = self.watch.now, self.watch.used_now
+            self.counted, self.counted_card, self.mapped = self.watch.now, self.watch.used_now, card.managed_mapped()
             self.warden = card.warden_of(p.pid)
             self.watch.release()
             p.stdin.write('\n')
@@ -88,37 +90,44 @@ class Race:
         return sorted({r.get('error', r.get('stderr') or 'none') for r in self.results})
 
 
-def ledger(table, race, path, n, cap, managed):
-    """While all is held: what the gate has charged, as the lease itself is shown it, and what the driver counts for its processes."""
+def ledger(table, race, path, n, cap):
+    """While all is held: what the gate has charged, as the lease itself is shown it, and what others count. That is the driver, for the
+    processes, and for managed memory, which it counts for nobody, the kernel's list of what they have mapped. Memory without a
+    process is in the card's own count alone, beside what the driver keeps for itself."""
     if not race.inside or abs(race.inside['total'] - cap) > 64 * MIB:
         return
-    # Managed memory is in the card-wide difference alone, and that has what no process has in it: not judged.
-    used, counted = race.inside['used'], race.counted_card if managed else race.counted
+    of_card = path in ORPHANED
+    used, counted = race.inside['used'], race.counted_card - race.drivers if of_card else race.counted + race.mapped
     slack = LEDGER_SLACK * max(n, race.watch.raw()['processes'])
-    table.row(f'  ledger, {n} x {path}', f'{used / MIB:.2f} MiB, driver {counted / MIB:.2f} MiB, apart {(used - counted) / MIB:+.2f} MiB',
-              f'at most {slack / MIB:.0f} MiB', None if managed else abs(used - counted) <= slack)
+    how = 'the card' if of_card else f'driver {race.counted / MIB:.2f} + {race.mapped / MIB:.2f} mapped'
+    table.row(f'  ledger, {n} x {path}', f'{used / MIB:.2f} MiB, {how}: {counted / MIB:.2f} MiB, apart {(used - counted) / MIB:+.2f} MiB',
+              f'at most {slack / MIB:.0f} MiB', abs(used - counted) <= slack)
 
 
 def judge(table, race, path, n, cap):
     w, managed = race.watch, path in ('managed', 'mixed')
     # Managed memory is in no process's count, only in the card's; that has what the driver keeps for itself for each context, too,
-    # which is known from before anybody asked for anything.
-    held = max(w.held, w.card - race.drivers) if managed else w.held
-    beyond = max(0, held - cap)
+    # which is known from before anybody asked for anything, and what it takes ahead for managed memory in pieces of 128 MiB: without any
+    # gate 128 to 640 MiB lay there beside what 27 processes had.
+    of_card = w.card - race.drivers
+    held = max(w.held, of_card) if managed else w.held
+    ahead = max(0, of_card - race.counted - race.mapped) if managed else 0
+    beyond = max(0, held - (ahead if ahead % AHEAD_PIECE == 0 and ahead <= AHEAD_MOST else 0) - cap)
     peak = peak_of(race.err)
     reached = path in OTHERS or held > cap - NEAR
     # With little managed memory for each of many, some get all that they ask for.
     refused = path in OTHERS + ('mixed',) or (any if path == 'managed' else all)(e.startswith(('2 ', '999 ')) for e in race.errors())
     started = race.started == n
     ok = race.rc == 0 and beyond == 0 and reached and refused and started and not w.error
-    seen = f'beyond {beyond}, held {gib(held)}, got {gib(race.got())}, {race.started} started, {", ".join(race.errors())[:40]}'
+    taken = f' ({ahead // MIB} MiB taken ahead)' if ahead else ''
+    seen = f'beyond {beyond}, held {gib(held)}{taken}, got {gib(race.got())}, {race.started} started, {", ".join(race.errors())[:40]}'
     table.row(f'cap {cap // GIB} GiB, {n} x {path}', seen, 'beyond 0', ok, path=path, processes=n, cap=cap, beyond=beyond, held=held,
-              drivers=race.drivers, got=race.got(), started=race.started, rc=race.rc, ledger_peak=peak, inside=race.inside, counted=race.counted,
-              left=race.left, seconds=round(race.seconds, 2), start_seconds=round(race.start_seconds, 2), errors=race.errors(),
+              drivers=race.drivers, ahead=ahead, got=race.got(), started=race.started, rc=race.rc, ledger_peak=peak, inside=race.inside,
+              counted=race.counted, counted_card=race.counted_card, mapped=race.mapped, left=race.left, seconds=round(race.seconds, 2), start_seconds=round(race.start_seconds, 2), errors=race.errors(),
               warden_kib=race.warden, stderr=race.err[-300:], results=race.results, watch=w.raw())
     if not ok:
         print(f'#     exit {race.rc}: {last(race.err, 200)}')
-    ledger(table, race, path, n, cap, managed)
+    ledger(table, race, path, n, cap)
     if n >= 64 and race.warden:
         table.row(f'  warden, {n} processes', f'{race.warden.get("VmRSS", 0)} KiB, at most {race.warden.get("VmHWM", 0)} KiB',
                   'under 3072 KiB', race.warden.get('VmHWM', 1 << 30) < 3072, warden_kib=race.warden)
