@@ -40,7 +40,7 @@ struct fake {
     uint32_t poisoned;  /* a client that makes every call with others fail; 0: none */
     uint64_t now_ns, calls, watched, looks;
     bool seldom; /* as it was told */
-    struct { /* the last calls, in turn */
+    struct {     /* the last calls, in turn */
         uint32_t gpu, client;
         size_t n;
         bool running;

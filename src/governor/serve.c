@@ -54,7 +54,7 @@ struct bh_serve {
     bool over;
     uint64_t now_ns, next_ns, idle_since_ns;
     uint64_t timer_ns; /* what the timer is set to; 0: not known */
-    uint64_t beat_ns; /* when wardens last had a sign of life */
+    uint64_t beat_ns;  /* when wardens last had a sign of life */
     size_t wardens;
     size_t connected;
     struct connection at[BH_SERVE_CONNECTIONS];
@@ -454,7 +454,8 @@ static bool hear(struct bh_serve *s, struct connection *c, bool *ret_more)
 {
     union message m = {0};
     const ssize_t n = recv(c->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
-    *ret_more = n > 0 && m.op != BH_GOVERN_OWN; /* those come one at a time: a look for more would be for nothing */
+    *ret_more =
+        n > 0 && m.op != BH_GOVERN_OWN; /* those come one at a time: a look for more would be for nothing */
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (c->deaf)

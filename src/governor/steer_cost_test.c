@@ -16,9 +16,9 @@ enum {
     GET_US = 40,       /* that they were read; not measured by itself, taken to cost what the time does */
     SAMPLES_US = 1500, /* the driver's samples of use, */
     SAMPLES_MS = 500,  /* so seldom while nobody is in doubt and turns are long, */
-    SAMPLES_EVEN_MS = 1000, /* and so where they are short, */
+    SAMPLES_EVEN_MS = 1000,  /* and so where they are short, */
     SAMPLES_ALONE_MS = 5000, /* and by slices alone (core/govern/use_test.c holds all three) */
-    PAUSE_US = 524,         /* or a resume */
+    PAUSE_US = 524,          /* or a resume */
     OWN_US = 30, /* of a step: the controller (bench/govern_bench.c), and what is around it; an estimate */
 };
 
@@ -146,7 +146,8 @@ TEST(eight_by_slices_alone_cost_less_than_a_hundredth_whatever_they_do)
         pass(1000 * MS);
     }
     const uint64_t permille = cost(w.fake.looks - looks, w.fake.calls, SAMPLES_MS);
-    CHECK_EQ(bh_steer_counts(w.steer).pauses, 0); /* who began to rest is resumed: somebody else may have paused it */
+    CHECK_EQ(bh_steer_counts(w.steer).pauses,
+             0); /* who began to rest is resumed: somebody else may have paused it */
     CHECK_EQ(bh_steer_release(w.steer), 0);
     bh_steer_free(w.steer);
     bh_state_fini(&w.state);
