@@ -39,7 +39,8 @@ struct fake {
     uint32_t fail_left; /* so many calls, and it works again; 0: it fails for good */
     uint32_t poisoned;  /* a client that makes every call with others fail; 0: none */
     uint64_t now_ns, calls, watched, looks;
-    struct { /* the last calls, in turn */
+    bool seldom; /* as it was told */
+    struct {     /* the last calls, in turn */
         uint32_t gpu, client;
         size_t n;
         bool running;
@@ -151,6 +152,13 @@ static size_t fake_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, si
     return f->blind ? 0 : f->n_pids;
 }
 
+static void fake_ask_seldom(void *self, uint32_t gpu, bool seldom)
+{
+    struct fake *f = self;
+    (void)gpu;
+    f->seldom = seldom;
+}
+
 /* What one that asks for little takes, and its turns. */
 static uint64_t fake_take_little(struct fake_pid *p, uint32_t gpu, uint64_t ns)
 {
@@ -184,7 +192,10 @@ static inline void fake_advance(struct fake *f, uint64_t ns)
     }
 }
 
-static const struct bh_driver fake_driver = {
-    .name = "fake", .set_running = fake_set_running, .watch_busy = fake_watch_busy, .busy = fake_busy};
+static const struct bh_driver fake_driver = {.name = "fake",
+                                             .set_running = fake_set_running,
+                                             .watch_busy = fake_watch_busy,
+                                             .busy = fake_busy,
+                                             .ask_seldom = fake_ask_seldom};
 
 #endif

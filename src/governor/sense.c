@@ -61,6 +61,12 @@ void bh_sense_free(struct bh_sense *s)
     free(s);
 }
 
+void bh_sense_ask_seldom(struct bh_sense *s, bool seldom)
+{
+    if (!s->blind && s->driver->ask_seldom)
+        s->driver->ask_seldom(s->self, s->gpu, seldom);
+}
+
 static const struct bh_driver_busy *find(const struct bh_driver_busy *at, size_t n, uint32_t pid)
 {
     for (size_t i = 0; i < n; i++)

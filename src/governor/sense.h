@@ -38,6 +38,8 @@ struct bh_sense;
 /* Never NULL. Where the card cannot be watched (watch_busy refuses) it is blind: every read says so. self is borrowed. */
 struct bh_sense *bh_sense_new(const struct bh_driver *driver, void *self, uint32_t gpu);
 void bh_sense_free(struct bh_sense *s);
+/* Several compete, and nothing follows from who rests in its turns (core/govern/use.h). */
+void bh_sense_ask_seldom(struct bh_sense *s, bool seldom);
 /*
  * ret[i] for who[i]. A lease that was not there at the last read begins with it; one that is left out is forgotten.
  * BH_OK, or BH_REFUSED where it is blind: then ret says BH_GOVERN_NO_SAMPLE and BH_GOVERN_UNKNOWN of everybody.

@@ -53,7 +53,8 @@ struct bh_serve {
     int epoll, timer;
     bool over;
     uint64_t now_ns, next_ns, idle_since_ns;
-    uint64_t beat_ns; /* when wardens last had a sign of life */
+    uint64_t timer_ns; /* what the timer is set to; 0: not known */
+    uint64_t beat_ns;  /* when wardens last had a sign of life */
     size_t wardens;
     size_t connected;
     struct connection at[BH_SERVE_CONNECTIONS];
@@ -453,7 +454,8 @@ static bool hear(struct bh_serve *s, struct connection *c, bool *ret_more)
 {
     union message m = {0};
     const ssize_t n = recv(c->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
-    *ret_more = n > 0;
+    *ret_more =
+        n > 0 && m.op != BH_GOVERN_OWN; /* those come one at a time: a look for more would be for nothing */
     if (n < 0)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     if (c->deaf)
@@ -494,15 +496,20 @@ static uint64_t next_time(const struct bh_serve *s)
     return next;
 }
 
-static void set_timer(const struct bh_serve *s)
+/* Wardens that tell what their tenants say wake this loop many times between two looks; then nothing has changed. One that is over is set
+ * anew, or it would wake the loop for ever. */
+static void set_timer(struct bh_serve *s)
 {
     const uint64_t at = next_time(s);
     struct itimerspec t = {0};
+    if (at == s->timer_ns && at > s->now_ns)
+        return;
     if (at != BH_STEER_NEVER) {
         t.it_value.tv_sec = (time_t)(at / SECOND_NS);
         t.it_value.tv_nsec = (long)(at % SECOND_NS) + (at == 0); /* zero would stop it */
     }
-    (void)timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t, NULL); /* an earlier expiry is over, too */
+    /* an earlier expiry is over, too */
+    s->timer_ns = timerfd_settime(s->timer, TFD_TIMER_ABSTIME, &t, NULL) == 0 ? at : 0;
 }
 
 static void take_event(struct bh_serve *s, const struct epoll_event *e)

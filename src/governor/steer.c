@@ -12,10 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STEP_NS  (UINT64_C(5) * 1000 * 1000)   /* while something competes */
-#define EVEN_NS  (UINT64_C(40) * 1000 * 1000)  /* by slices, when they have been right for a while */
-#define CALM_NS  (UINT64_C(50) * 1000 * 1000)  /* to see that something begins to */
-#define ALONE_NS (UINT64_C(100) * 1000 * 1000) /* by slices alone, where nobody waits for the next look */
+#define STEP_NS (BH_PACE_STEP_US * UINT64_C(1000))
 enum {
     BACKOFF_MAX = 8, /* doublings of a step: what fails is tried again after 1.3 s at the latest */
     TRIES_MAX = 24,  /* of an orphan: 20 s */
@@ -505,14 +502,6 @@ static void take_tally(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_
         bh_gauge_post(t->config.gauge, gpu, &t->tally);
 }
 
-static bool is_capped(const struct bh_govern_in *in)
-{
-    for (uint32_t i = 0; i < in->n; i++)
-        if (in->at[i].cap_permille)
-            return true;
-    return false;
-}
-
 /* Has anybody channels here that the next step could have to look at? */
 static bool is_used(const struct bh_steer *t, uint32_t gpu)
 {
@@ -533,14 +522,14 @@ static uint32_t elapsed_us(const struct card *c, uint64_t now_ns)
     return us ? (uint32_t)us : 1;
 }
 
-/* A look costs 0.12 ms of a processor. Who comes or goes does not wait for it (hurry). */
-static uint64_t interval_ns(const struct bh_steer *t, const struct card *c)
+/* Who comes or goes does not wait for it (hurry). By slices alone nobody is found out by what the card was used, so while several
+ * compete that is asked for seldom. */
+static uint64_t interval_ns(const struct bh_steer *t, struct card *c)
 {
-    if (c->out.mode == BH_GOVERN_FREE && !is_capped(&c->in))
-        return CALM_NS;
-    if (t->tuning.slices_only)
-        return ALONE_NS;
-    return c->out.settled ? EVEN_NS : STEP_NS;
+    const uint64_t ns = bh_pace_us(&c->pace, t->tuning.slices_only, &c->in, &c->out) * UINT64_C(1000);
+    if (c->sense)
+        bh_sense_ask_seldom(c->sense, c->pace.seldom);
+    return ns;
 }
 
 static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t now_ns)
@@ -563,7 +552,8 @@ static void step_card(struct bh_steer *t, struct card *c, uint32_t gpu, uint64_t
     tell_slices(t, gpu);
     take_tally(t, c, gpu, now_ns); /* last: whoever is to run does */
     c->last_ns = now_ns;
-    c->due_ns = now_ns + (t->counts.failed == failed ? interval_ns(t, c) : STEP_NS);
+    const uint64_t after_ns = interval_ns(t, c);
+    c->due_ns = now_ns + (t->counts.failed == failed ? after_ns : STEP_NS);
 }
 
 /* Who comes next is not to be measured against the time when nobody was there. */
@@ -573,6 +563,7 @@ static void rest_card(struct bh_steer *t, struct card *c, uint32_t gpu)
         bh_sense_free(c->sense);
     c->sense = NULL;
     c->tally = (struct bh_tally_card){0};
+    c->pace = (struct bh_pace){0};
     c->out = (struct bh_govern_out){0};
     take_all(t, &c->out, gpu);
     c->last_ns = 0;

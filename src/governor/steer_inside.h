@@ -4,6 +4,7 @@
 #define BH_GOVERNOR_STEER_INSIDE_H
 
 #include "core/govern/govern_log.h"
+#include "core/govern/pace.h"
 #include "governor/sense.h"
 #include "governor/steer.h"
 
@@ -17,6 +18,7 @@ struct card {
     struct bh_govern_out out;
     struct bh_sense_got got[BH_GOVERN_TENANTS]; /* in the order of in */
     struct bh_tally_card tally;
+    struct bh_pace pace;
     FILE *log; /* NULL: none, or it is full */
     long logged;
 };

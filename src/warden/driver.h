@@ -75,6 +75,9 @@ struct bh_driver {
      * after records were lost, until it is known again who has the card); the
      * time it is of, on the card's own clock, in *ret_now_ns. */
     size_t (*busy)(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns);
+    /* Nothing would follow from who rests while it has this GPU: what tells that is asked for seldom until further notice. NULL:
+     * it costs nothing here. */
+    void (*ask_seldom)(void *self, uint32_t gpu, bool seldom);
     int (*open)(void **ret_self, size_t *ret_gpus, struct bh_err *err); /* its own client, for counting */
     void (*close)(void *self);
     /* `580.159.04`. BH_REFUSED where this branch's calls are not known (driver_branch.def), naming what still works. */

@@ -222,6 +222,11 @@ static void ask_use(struct bh_busy *b, uint64_t now_ns)
     bh_use_book_take(&b->use, rc == RM_OK ? &b->samples : NULL, &b->book, now_ns);
 }
 
+void bh_busy_ask_seldom(struct bh_busy *b, bool seldom)
+{
+    bh_use_ask_seldom(&b->use.use, seldom);
+}
+
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns)
 {
     const uint64_t card_ns = b->own_clock ? 0 : ask_card(b);

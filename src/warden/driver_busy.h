@@ -20,5 +20,6 @@ int bh_busy_new(const struct bh_rm *rm, uint32_t subdevice, uint32_t first_name,
 void bh_busy_free(struct bh_busy *b); /* NULL allowed; before its client goes */
 /* As busy of struct bh_driver. */
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns);
+void bh_busy_ask_seldom(struct bh_busy *b, bool seldom);
 
 #endif

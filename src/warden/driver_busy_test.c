@@ -275,6 +275,37 @@ TEST(the_driver_is_asked_now_and_then_what_was_work)
     CHECK_EQ(use, BH_DRIVER_USE_UNKNOWN);
 }
 
+/* Two by turns, each read a quarter of a second after the last. */
+static uint32_t asks_in(struct bh_busy *b, int seconds)
+{
+    const uint32_t before = card.asks;
+    uint64_t now;
+    for (int i = 0; i < seconds * 4; i++) {
+        for (int k = 0; k < 10; k++) {
+            const uint32_t pid = k % 2 ? A : B;
+            card_says(RM_TURN_BEGINS, pid);
+            card.tape.now_ns += 25 * MS;
+            card_says(RM_TURN_ENDS, pid);
+        }
+        (void)read_of(b, A, &now);
+    }
+    return card.asks - before;
+}
+
+TEST(the_driver_is_asked_seldom_where_nothing_follows)
+{
+    struct bh_err err;
+    struct bh_busy *b = watch(true, &err);
+    CHECK(b != NULL);
+    samples_clear(&card.samples);
+    CHECK(asks_in(b, 10) >= 10);
+    bh_busy_ask_seldom(b, true);
+    CHECK(asks_in(b, 20) <= 4);
+    bh_busy_ask_seldom(b, false);
+    CHECK(asks_in(b, 10) >= 10);
+    over(b);
+}
+
 /* Our own clock, from the newest record on: it moves, and never ahead of what could be. */
 static void check_own_clock(struct bh_busy *b)
 {

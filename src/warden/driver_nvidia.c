@@ -162,6 +162,7 @@ const struct bh_driver bh_driver_nvidia = {
     .set_running = bh_driver_rm_set_running,
     .watch_busy = bh_driver_rm_watch_busy,
     .busy = bh_driver_rm_busy,
+    .ask_seldom = bh_driver_rm_ask_seldom,
     .mapped = mapped,
     .maps_in_mmap = true,
     .open = open_counter,

@@ -372,6 +372,13 @@ size_t bh_driver_rm_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, s
     return gpu < RM_CARDS && c->busy[gpu] ? bh_busy_read(c->busy[gpu], ret, max, ret_now_ns) : 0;
 }
 
+void bh_driver_rm_ask_seldom(void *self, uint32_t gpu, bool seldom)
+{
+    struct counter *c = self;
+    if (gpu < RM_CARDS && c->busy[gpu])
+        bh_busy_ask_seldom(c->busy[gpu], seldom);
+}
+
 int bh_driver_rm_known(const char *version, struct bh_err *err)
 {
     static const struct {

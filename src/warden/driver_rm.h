@@ -42,6 +42,7 @@ int bh_driver_rm_set_running(void *self, uint32_t gpu, const struct bh_driver_ch
 int bh_driver_rm_watch_busy(void *self, uint32_t gpu, struct bh_err *err) BH_MUST_USE;
 size_t bh_driver_rm_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max,
                          uint64_t *ret_now_ns);
+void bh_driver_rm_ask_seldom(void *self, uint32_t gpu, bool seldom);
 void bh_driver_rm_close(void *self);
 /* Its own objects on a GPU, for more of them (warden/selftest.h). false: there is no such GPU. */
 struct bh_driver_rm_names {

@@ -506,6 +506,8 @@ static void hear_launcher(struct bh_link *l)
 static void look_if_silent(struct bh_link *l)
 {
     struct bh_err err;
+    if (now_ms() - l->heard_ms <= BH_GOVERN_SILENT_MS)
+        return;
     hear_governor(l, &err);
     if (l->governor < 0 || now_ms() - l->heard_ms <= BH_GOVERN_SILENT_MS)
         return;

@@ -13,7 +13,8 @@ enum { FILE_ID = 5, FD = 77, CLIENT = 0xc1d00001, GROUPS = 4, DRIVERS_OWN = 1234
 static struct {
     uint64_t slice[GROUPS];
     uint32_t level[GROUPS];
-    unsigned sets, level_sets;
+    unsigned sets, level_sets, gets;
+    bool unreadable;
     bool gone; /* the driver knows none of them */
 } card;
 
@@ -28,6 +29,9 @@ static int card_ioctl(int fd, uint32_t cmd, void *arg)
         return 0;
     switch (a->command) {
     case RM_CTRL_GROUP_GET_TIMESLICE:
+        card.gets++;
+        if (card.unreadable)
+            a->status = RM_INVALID_STATE;
         memcpy(params, &card.slice[a->object], sizeof(uint64_t));
         break;
     case RM_CTRL_GROUP_SET_TIMESLICE:
@@ -128,6 +132,33 @@ TEST(what_is_young_is_set_again_and_later_once_a_second)
     bh_groups_are_young(&b->groups, CLIENT, 0, 2100);
     CHECK(b->groups.young && look(2120) == 0 && card.sets == first + 4);
     CHECK_EQ(card.level_sets, 1); /* it is kept */
+    end();
+}
+
+/* Each is a call to the driver, for every group ten times a second. */
+TEST(what_is_set_again_is_read_once)
+{
+    begin();
+    has(1, 1000);
+    order(0, 5007, 1, 1000);
+    CHECK(look(2500) == 0 && look(3600) == 0);
+    const unsigned sets = card.sets, gets = card.gets;
+    CHECK(look(4700) == 0 && card.sets == sets + 1 && card.gets == gets + 1);
+    order(0, 6007, 1, 4800); /* another one may be rounded in another way */
+    CHECK(card.gets == gets + 2 && look(4900) == 0);
+    end();
+}
+
+/* It cannot be known how it is rounded: taken for the tenant's doing once, and then it is known. */
+TEST(what_could_not_be_read_back_is_read_later)
+{
+    begin();
+    has(1, 1000);
+    card.unreadable = true;
+    order(0, 5007, 1, 1000);
+    card.unreadable = false;
+    CHECK_EQ(look(2500), 1);
+    CHECK(look(2600) == 0 && look(3700) == 0);
     end();
 }
 

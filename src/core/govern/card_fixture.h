@@ -7,8 +7,9 @@
 #include "base/test.h"
 #include "core/govern/card_model.h"
 #include "core/govern/govern_log.h"
+#include "core/govern/pace.h"
 
-enum { STEP_US = 5000, EVEN_STEP_US = 40000, ALONE_STEP_US = 100000 };
+enum { STEP_US = BH_PACE_STEP_US, EVEN_STEP_US = BH_PACE_EVEN_US };
 
 struct world_tenant {
     struct bh_govern_asked asked;
@@ -25,7 +26,9 @@ struct world {
     int64_t mark_ns, mark_idle_ns, mark_switch_ns;
     uint32_t mode_changes, slice_changes;
     uint64_t next_id;
-    bool blind, seldom; /* seldom: it is never looked oftener, as where nobody is paused */
+    bool blind, slices_only; /* slices_only: as the controller's config says */
+    struct bh_pace pace;
+    uint32_t looks, next_us; /* how often was looked; when next, unless somebody comes or goes */
 };
 
 /* Sensors that are off by up to so much, and late by so many steps; the controller knows how late. */
@@ -41,6 +44,7 @@ static inline struct world *world_new(uint32_t noise_permille, uint32_t late_ste
     if (bh_govern_new(&config, &w->g, NULL) < 0)
         abort();
     w->next_id = 1;
+    w->next_us = STEP_US;
     return w;
 }
 
@@ -56,6 +60,7 @@ static inline struct world_tenant *world_add(struct world *w, enum card_kind kin
     struct world_tenant *t = &w->at[w->n++];
     *t = (struct world_tenant){.asked = {.id = w->next_id++, .weight = weight, .cap_permille = cap}};
     t->on_card = card_add(&w->card, t->asked.id, kind);
+    w->next_us = STEP_US;
     return t;
 }
 
@@ -63,13 +68,14 @@ static inline void world_remove(struct world *w, uint32_t i)
 {
     card_remove(&w->card, w->at[i].on_card);
     w->at[i] = w->at[--w->n];
+    w->next_us = STEP_US;
 }
 
 static inline void world_step(struct world *w)
 {
     const struct bh_govern_out was = w->out;
-    /* as the governor steps (governor/steer.c) */
-    w->in.elapsed_us = w->seldom ? ALONE_STEP_US : was.settled && was.n ? EVEN_STEP_US : STEP_US;
+    /* as the governor steps (governor/steer.c), but that where pauses are made nobody is looked at slowly */
+    w->in.elapsed_us = w->slices_only ? w->next_us : was.settled && was.n ? EVEN_STEP_US : STEP_US;
     card_run(&w->card, w->in.elapsed_us * INT64_C(1000));
     w->in.n = w->n;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -86,6 +92,9 @@ static inline void world_step(struct world *w)
     for (uint32_t i = 0; i < w->out.n && i < was.n; i++)
         w->slice_changes += was.at[i].id == w->out.at[i].id && was.at[i].slice_us != w->out.at[i].slice_us;
     card_apply(&w->card, &w->out);
+    w->next_us = bh_pace_us(&w->pace, w->slices_only, &w->in, &w->out);
+    bh_use_ask_seldom(&w->card.use.book, w->pace.seldom);
+    w->looks++;
 }
 
 static inline void world_run(struct world *w, int64_t ms)

@@ -18,6 +18,7 @@
 #define TRY_MAX        (160000 * BH_MS)
 #define BURN_NS        (400 * BH_MS)
 #define REST_NS        (20 * BH_MS)
+#define BLUR_NS        (100 * BH_MS)
 #define DEAD_PPM       5000
 #define DEAD_ALONE_PPM 15000 /* where slices are all there is: rest is worth more than the last point */
 #define LARGE_PPM      50000 /* more than any inexact timer: it does not fill its slices */
@@ -105,13 +106,21 @@ static void mark_unfilled(struct bh_member *m)
     m->corrections++;
 }
 
+/* A sample may be of time before the sum began: by what it is longer than the step. Of the step itself a little is enough, however
+ * far apart the looks are: sums begin and end with one. */
+static int64_t blur(const struct bh_govern *g, const struct bh_member *m)
+{
+    const int64_t more = m->span_ns > g->step_ns ? m->span_ns - g->step_ns : 0;
+    return m->span_ns < BLUR_NS ? m->span_ns : bh_between(more + BLUR_NS, BLUR_NS, m->span_ns);
+}
+
 /* Whether this tenant's error stood out, and what was done about it. */
 static bool correct(const struct bh_govern *g, struct bh_member *m, const struct crowd *c, int64_t total_ns)
 {
     const int64_t whole = m->light ? g->sum_span_ns : total_ns;
     const int64_t share = m->light ? m->target_ppm : (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
     const int64_t error = (int64_t)bh_ppm(m->sum_ns, whole) - share;
-    const int64_t edge_us = c->round_us + m->span_ns / BH_US;
+    const int64_t edge_us = c->round_us + blur(g, m) / BH_US;
     const int64_t edge = share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * edge_us / (g->sum_span_ns / BH_US);
 
     if (m->light) {

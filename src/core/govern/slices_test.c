@@ -90,7 +90,7 @@ static struct world *by_slices_alone(enum card_kind a, enum card_kind b, uint32_
     bh_govern_free(w->g);
     if (bh_govern_new(&config, &w->g, NULL) < 0)
         abort();
-    w->card.by_turns = w->seldom = true;
+    w->card.by_turns = w->slices_only = true;
     for (uint32_t i = 0; i < n; i++)
         (void)world_add(w, i % 2 ? b : a, 10 + i, 0);
     return w;
@@ -163,6 +163,92 @@ TEST(slices_alone_are_exact_for_who_fills_them)
     }
     world_free(w);
     CHECK(worst <= 15 && sum >= 960);
+}
+
+/* Also of tenants whose slices are corrected again and again: a correction does not need closer looks. */
+TEST(slices_alone_are_looked_at_four_times_a_second)
+{
+    for (uint32_t kind = 0; kind < CARD_KINDS; kind++) {
+        struct world *w = by_slices_alone((enum card_kind)kind, (enum card_kind)kind, 8);
+        world_run(w, 5000);
+        const uint32_t before = w->looks, asked = w->card.use.asks;
+        world_run(w, 20000);
+        const uint32_t looks = w->looks - before, asks = w->card.use.asks - asked;
+        const bool competes = w->out.mode == BH_GOVERN_SLICES;
+        printf("# kind %u: %u looks and %u questions for samples in 20 s\n", kind, looks, asks);
+        world_free(w);
+        if (competes)
+            CHECK(looks <= 100 && asks <= 5);
+    }
+}
+
+/* What is left to correct is found by looks that are far apart, too. */
+TEST(seldom_looks_correct_as_much_as_close_ones)
+{
+    struct world *w = by_slices_alone(CARD_LONG, CARD_LONG, 8);
+    int64_t worst = 0, whole = 0;
+    for (uint32_t i = 0; i < 8; i++)
+        whole += w->at[i].asked.weight = 10 + 5 * i;
+    world_run(w, 10000);
+    world_mark(w);
+    world_run(w, 20000);
+    for (uint32_t i = 0; i < 8; i++) {
+        const int64_t off = world_share(w, i) - w->at[i].asked.weight * INT64_C(1000) / whole;
+        worst = off > worst ? off : -off > worst ? -off : worst;
+    }
+    const uint32_t far_us = w->in.elapsed_us, changes = corrections(w);
+    world_free(w);
+    printf("# %lld permille off, %u corrections\n", (long long)worst, changes);
+    CHECK_EQ(far_us, BH_PACE_ALONE_EVEN_US);
+    CHECK(changes > 0 && worst <= 22);
+}
+
+static bool is_right(const struct world *w, uint32_t of, int64_t whole)
+{
+    for (uint32_t i = 0; i < of; i++) {
+        const int64_t off = world_share(w, i) - w->at[i].asked.weight * INT64_C(1000) / whole;
+        if (off > 30 || off < -30)
+            return false;
+    }
+    return true;
+}
+
+/* The looks are far apart by then: how soon it is noticed is all that this is about. */
+TEST(by_slices_alone_shares_are_right_a_second_after_anything_happened)
+{
+    struct world *w = by_slices_alone(CARD_PERSISTENT, CARD_PERSISTENT, 7);
+    world_run(w, 5000);
+    CHECK_EQ(w->in.elapsed_us, BH_PACE_ALONE_EVEN_US);
+    (void)world_add(w, CARD_PERSISTENT, 40, 0); /* somebody comes: 131 of all weights */
+    world_run(w, 1000);
+    CHECK(w->in.elapsed_us < BH_PACE_ALONE_EVEN_US);
+    world_mark(w);
+    world_run(w, 1000);
+    CHECK(is_right(w, 8, 131));
+    for (int times = 0; times < 3; times++) { /* it rests, and works again, at any time between two looks */
+        world_run(w, 3000 + times * 70);
+        card_rest(&w->card, w->at[7].on_card, true);
+        world_run(w, 1000);
+        CHECK_EQ(w->out.at[7].active, 0);
+        CHECK(w->in.elapsed_us < BH_PACE_ALONE_EVEN_US);
+        world_mark(w);
+        world_run(w, 1000);
+        CHECK(is_right(w, 7, 91));
+        world_run(w, 3000 + times * 70);
+        card_rest(&w->card, w->at[7].on_card, false);
+        world_run(w, 1000);
+        CHECK_EQ(w->out.at[7].active, 1);
+        world_mark(w);
+        world_run(w, 1000);
+        CHECK(is_right(w, 8, 131));
+    }
+    world_run(w, 3000);
+    world_remove(w, 7);
+    world_run(w, 1000);
+    world_mark(w);
+    world_run(w, 1000);
+    CHECK(is_right(w, 7, 91));
+    world_free(w);
 }
 
 TEST(an_idle_tenants_slice_waits_for_it)

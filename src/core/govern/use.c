@@ -16,6 +16,7 @@
 #define SEEK_NS   (50 * MS)
 #define CALM_NS   (500 * MS)
 #define QUIET_NS  (1000 * MS)
+#define SELDOM_NS (5000 * MS)
 #define ALONE_NS  (100 * MS)
 #define LONG_NS   (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
 #define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
@@ -42,6 +43,11 @@ enum {
 void bh_use_init(struct bh_use *u)
 {
     memset(u, 0, sizeof(*u));
+}
+
+void bh_use_ask_seldom(struct bh_use *u, bool seldom)
+{
+    u->seldom = seldom;
 }
 
 static struct bh_use_line *find(struct bh_use *u, uint32_t pid)
@@ -186,7 +192,7 @@ bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
     if (!u->asked || look->now_ns < u->asked_ns)
         return true;
     const uint64_t gap = look->now_ns - u->asked_ns;
-    if (gap >= QUIET_NS || (gap >= CALM_NS && u->seen_long))
+    if (gap >= (u->seldom ? SELDOM_NS : QUIET_NS) || (gap >= CALM_NS && u->seen_long && !u->seldom))
         return true;
     return gap >= SEEK_NS && is_sought(u, look->now_ns);
 }

@@ -70,6 +70,7 @@ struct bh_use {
     uint64_t asked_ns, asked_before_ns;
     uint32_t fruitless; /* asks without a sample, in a row */
     bool seen_long;     /* a turn in which one may well rest, since the last ask */
+    bool seldom;        /* bh_use_ask_seldom() */
     bool begun;
     uint64_t taken_ns;
     /* The window that is compared; what is old fades. In microseconds. */
@@ -78,6 +79,9 @@ struct bh_use {
 };
 
 void bh_use_init(struct bh_use *u);
+/* Several compete, and nothing would follow from finding out who rests: only who is alone is worth a question now, and a sample
+ * now and then. No sums are compared meanwhile, so nobody comes into doubt. */
+void bh_use_ask_seldom(struct bh_use *u, bool seldom);
 /* At every reading of the record. */
 void bh_use_watch(struct bh_use *u, const struct bh_use_look *look);
 /* Should the driver be asked now? It costs: seldom, but often while somebody is alone of whom it would tell something. */

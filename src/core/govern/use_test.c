@@ -214,6 +214,24 @@ TEST(without_samples_it_is_asked_seldom)
     CHECK_EQ(use_of(A), BH_USE_UNKNOWN);
 }
 
+/* One that nobody is beside is worth the question all the same. */
+TEST(it_is_asked_seldom_where_nothing_would_follow)
+{
+    static const struct plays all[] = {{A, 4, 1000}, {B, 4, 500}}, alone[] = {{C, 1000, 100}};
+    begin();
+    bh_use_ask_seldom(&use, true);
+    play(all, 2, 20000);
+    printf("# asked %u times in 20 s\n", asks);
+    CHECK(asks >= 4 && asks <= 6);
+    CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
+    play(alone, 1, 1500);
+    CHECK(use_of(C) < 200);
+    const uint32_t before = asks;
+    bh_use_ask_seldom(&use, false);
+    play(all, 2, 5000);
+    CHECK(asks >= before + 4 && (bh_use_doubt(&use, A) || bh_use_doubt(&use, B)));
+}
+
 /* A clock that goes back, processes that are forgotten and come again, more of them than there is room for. */
 TEST(whatever_it_is_told_it_keeps_within_bounds)
 {
