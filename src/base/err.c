@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-int bh_fail(struct bh_err *err, enum bh_code code, const char *fmt, ...)
+/* In brackets: an analyser has a macro of that name. */
+int(bh_fail)(struct bh_err *err, enum bh_code code, const char *fmt, ...)
 {
     va_list ap;
 

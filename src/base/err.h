@@ -28,6 +28,9 @@ struct bh_err {
 
 /* Record a failure and return its code, so callers write `return bh_fail(...)`. */
 int bh_fail(struct bh_err *err, enum bh_code code, const char *fmt, ...) BH_PRINTF(3, 4);
+#ifdef __clang_analyzer__ /* it sees one file at a time, and must know what comes back */
+#define bh_fail(err, code, ...) ((void)(bh_fail)(err, code, __VA_ARGS__), (int)(code))
+#endif
 
 /* Prefix "context: " to a failure already in err; returns rc. */
 int bh_wrap(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
