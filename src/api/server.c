@@ -187,7 +187,7 @@ void bh_api_answer_why(struct bh_api *api, uint64_t ticket, int rc, const struct
     struct bh_exchange *x = of_ticket(api, ticket);
     if (!x)
         return;
-    if (bh_h_why_show(&x->q, rc, why, err) < 0)
+    if (bh_h_why_show(&x->q, rc, why, err) < 0 || bh_exchange_know_again(x) < 0)
         bh_api_req_fail(&x->q);
     bh_wait_ready(x);
     arm(api, 0);

@@ -236,18 +236,23 @@ static int await_warden_again(struct state *s, int *ret_signal, struct bh_err *e
 }
 
 static bool look_at_tenant(struct state *s);
+static void hear_warden(struct state *s);
 
-/* The child may be stopped on its way: Ctrl-Z at the start. */
+/* The child may be stopped on its way: Ctrl-Z at the start. Below a keeper it looks up its groups, and what that maps the gate is
+ * asked about: a warden that dies meanwhile is followed already. */
 static int await_command(struct state *s, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[2] = {{.fd = s->tenant.fd, .events = POLLIN},
-                               {.fd = s->signals.fd, .events = POLLIN}};
+        struct pollfd at[3] = {{.fd = s->tenant.fd, .events = POLLIN},
+                               {.fd = s->signals.fd, .events = POLLIN},
+                               {.fd = s->warden.fd, .events = POLLIN}};
         struct signalfd_siginfo si;
-        if (poll(at, 2, -1) < 0 && errno != EINTR)
+        if (poll(at, 3, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
         if (at[0].revents)
             return BH_OK;
+        if (at[2].revents)
+            hear_warden(s);
         if (read(s->signals.fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
             continue;
         if (si.ssi_signo != SIGCHLD)

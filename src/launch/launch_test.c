@@ -287,6 +287,60 @@ TEST(what_the_command_closes_is_closed)
     CHECK(close(out[0]) == 0 && close(other[0]) == 0);
 }
 
+/* ---- a keeper ---- */
+
+static int begins(void *arg, struct bh_err *ret)
+{
+    (void)arg;
+    (void)ret;
+    return BH_OK;
+}
+
+/* Looking up a user's groups may map a shared file, which the gate is asked about. */
+static int becomes(void *arg, struct bh_err *ret)
+{
+    (void)arg;
+    return ioctl(0, 0x462bUL, NULL) < 0 && errno == ENOSYS ? BH_OK : bh_fail(ret, BH_SYSTEM, "answered");
+}
+
+static void runs(void *arg, pid_t pid)
+{
+    (void)arg;
+    (void)pid;
+}
+
+static void is_over(void *arg)
+{
+    (void)arg;
+}
+
+TEST(a_warden_that_dies_before_the_command_is_there)
+{
+    enum { PATIENCE_MS = 60000 };
+    static const struct bh_launch_keep keep = {
+        .gate = true, .fd = -1, .begin = begins, .become = becomes, .runs = runs, .over = is_over};
+    char *argv[] = {exe, as_command, what, NULL};
+    const struct bh_launch l = {
+        .warden = exe, .argv = argv, .cap_bytes = 12345, .tick_ms = 7, .tell = hear, .keep = &keep};
+    int status = -1;
+    (void)snprintf(what, sizeof(what), "none");
+    (void)setenv("BH_TEST_WARDEN", "is killed", 1);
+    (void)fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0)
+        _exit(bh_launch(&l, &result, &code, &err) == BH_OK && strstr(said, "others had taken over")
+                  ? WEXITSTATUS(result.status)
+                  : 1);
+    const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd at = {.fd = pidfd, .events = POLLIN};
+    const int ended = poll(&at, 1, PATIENCE_MS);
+    (void)kill(pid, SIGKILL);
+    CHECK(waitpid(pid, &status, 0) == pid && pidfd >= 0 && close(pidfd) == 0);
+    CHECK_EQ(ended, 1);
+    CHECK(WIFEXITED(status));
+    CHECK_EQ(WEXITSTATUS(status), 77);
+}
+
 TEST(commands_that_cannot_be_run)
 {
     static char missing[] = "no-such-command-anywhere", folder[] = "/";

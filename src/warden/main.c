@@ -165,17 +165,18 @@ static int drop_rights(int pidfd, const struct bh_lease_start *start, struct bh_
 
 static void *end_with_launcher(void *arg)
 {
-    const int *root = arg;
+    const int root = (int)(intptr_t)arg;
     struct pollfd at = {.fd = BH_LEASE_SOCKET, .events = POLLRDHUP};
     while (poll(&at, 1, -1) < 0 && errno == EINTR) {
     }
-    (void)syscall(SYS_pidfd_send_signal, *root, SIGKILL, NULL, 0); /* one that has ended hears nothing */
+    (void)syscall(SYS_pidfd_send_signal, root, SIGKILL, NULL, 0); /* one that has ended hears nothing */
     return NULL;
 }
 
 /* The kernel forgets to end a command with its launcher once the command has changed its user. A thread, because the gate
- * may be waiting for the driver. root stays where it is. */
-static int follow_launcher(int *root, struct bh_err *err)
+ * may be waiting for the driver. It is given the number and no place where that stands: a launcher that has heard of the end goes
+ * while this process is ending, and then there is nothing of main's any more. */
+static int follow_launcher(int root, struct bh_err *err)
 {
     pthread_t thread;
     pthread_attr_t small;
@@ -185,7 +186,8 @@ static int follow_launcher(int *root, struct bh_err *err)
     (void)pthread_attr_setstacksize(&small, FOLLOWER_STACK);
     (void)pthread_attr_setdetachstate(&small, PTHREAD_CREATE_DETACHED);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the gate's to hold back */
-    const int rc = pthread_create(&thread, &small, end_with_launcher, root);
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): a number, never followed */
+    const int rc = pthread_create(&thread, &small, end_with_launcher, (void *)(intptr_t)root);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&small);
     return rc ? bh_fail(err, BH_SYSTEM, "the warden: a thread: %s", strerrordesc_np(rc)) : BH_OK;
@@ -302,7 +304,7 @@ static int prepare(struct bh_gate_config *config, struct bh_link_config *link, i
     if (rc == BH_OK)
         rc = drop_rights(config->root, &start, err);
     if (rc == BH_OK && start.flags & BH_LEASE_ENDS_WITH_LAUNCHER)
-        rc = follow_launcher(&fds[BH_LEASE_ROOT], err);
+        rc = follow_launcher(config->root, err);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 
 A route that the document has and this table has not fails. Usage: routes.py PATH-TO-TESTD SOURCE-ROOT
 """
+import concurrent.futures
 import contextlib
 import gzip
 import hashlib
@@ -265,6 +266,28 @@ def test_what_if_changes():
             same(t.post('/v1/what-if', {'job': 'J3', 'changes': [change]}).status, 200)
         same(t.post('/v1/what-if', {}).status, 400)
         same(t.post('/v1/what-if', {'job': 'J3', 'submit': JOB_A}).status, 400)
+
+
+def pondered(t, headers, meanwhile, who='root'):
+    """The answer to a question, and something happens before it is found."""
+    t.order('ponder')
+    with concurrent.futures.ThreadPoolExecutor(1) as one:
+        asked = one.submit(t.post, '/v1/what-if', {'job': 'J3'}, headers=headers, who=who)
+        same(t.process.stdout.readline(), 'asked\n')
+        meanwhile()
+        t.order('tell')
+        return asked.result(60)
+
+
+def test_what_if_is_told_to_who_may_still_ask():
+    """A token that was revoked while the answer was looked for."""
+    with door() as t:
+        made = t.post('/v1/tokens', {'subject': 'service:planner', 'role': 'tenant-user', 'tenant': 'a'}).json
+        shown = {'Authorization': f'Bearer {made["token"]}'}
+        same(pondered(t, shown, lambda: None).status, 200)
+        a = pondered(t, shown, lambda: same(t.ask('DELETE', f'/v1/tokens/{made["id"]}').status, 200))
+        same((a.status, 'starts' in a.json), (401, False), repr(a))
+        same(pondered(t, {}, lambda: None, who='tenant-user').status, 200)
 
 
 def test_audit_of_a_tenant_is_its_own():

@@ -5,8 +5,8 @@
  * usage: testd FOLDER [--https] [--later] [--tight]
  *
  * FOLDER/policy.yaml is the policy. Two tenants have a job each that runs and one that waits. Prints `ready PORT` and
- * obeys lines on its standard input (`changed KIND ID TENANT STATE`, `write LEASE TEXT`, `end JOB`) until it ends or
- * SIGTERM comes; then it drains. --later: commands are committed at the end of the turn of the loop, as the daemon does it.
+ * obeys lines on its standard input (`changed KIND ID TENANT STATE`, `write LEASE TEXT`, `end JOB`; `ponder`: from now on it prints
+ * `asked` for a question, and answers when it is told `tell`) until it ends or SIGTERM comes; then it drains. --later: commands are committed at the end of the turn of the loop, as the daemon does it.
  * --tight: limits so small that a test reaches them.
  */
 #include "testd.h"
@@ -116,6 +116,8 @@ static void obey(struct testd *t, char *line)
         write_log(t, word[1], word[2]);
     else if (n == 2 && bh_str_eq(word[0], "end") && bh_uint_parse(word[1], INT64_MAX, &id, NULL) == 0)
         testd_end_job(t, id);
+    else if (n == 1 && (bh_str_eq(word[0], "ponder") || bh_str_eq(word[0], "tell")))
+        t->ponders = bh_str_eq(word[0], "ponder");
     else
         die("a line that is not known", NULL);
 }

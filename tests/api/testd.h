@@ -20,6 +20,7 @@ struct testd_later {
 struct testd {
     char folder[256];
     bool is_later;
+    bool ponders; /* questions are not answered for now */
     struct bh_store *store;
     struct bh_audit *audit;
     struct bh_api *api;

@@ -43,8 +43,13 @@ static void fill_why(struct bh_api_why *ret)
 
 void testd_commit_later(struct testd *t)
 {
+    size_t kept = 0;
     for (size_t i = 0; i < t->later.n; i++) {
         const struct testd_later *l = &t->later.at[i];
+        if (l->is_if && t->ponders) {
+            t->later.at[kept++] = *l;
+            continue;
+        }
         if (!l->is_if) {
             bh_api_answer(t->api, l->ticket, 0, l->id, NULL);
             continue;
@@ -55,7 +60,7 @@ void testd_commit_later(struct testd *t)
         bh_vec_fini(&w.holders);
         bh_vec_fini(&w.remedies);
     }
-    t->later.n = 0;
+    t->later.n = kept;
 }
 
 static int note_key(struct testd *t, const struct bh_api_caller *by, const struct bh_api_submit *what,
@@ -172,6 +177,10 @@ static int what_if(void *self, const struct bh_api_caller *by, const struct bh_a
     (void)err;
     *bh_vec_push(&t->later) =
         (struct testd_later){.ticket = ticket, .is_if = true, .starts = what->n_changes > 0};
+    if (t->ponders) {
+        puts("asked");
+        (void)fflush(stdout);
+    }
     return BH_API_LATER;
 }
 

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -47,9 +48,28 @@ def cgroups():
 
 
 @contextlib.contextmanager
+def complaints():
+    """Keepers and wardens say nothing on a terminal: what a sanitizer finds in them is written to a file, and there may be none.
+
+    A process that is killed while leaks are looked for leaves a word of that, which is no complaint.
+    """
+    before = os.environ.get('ASAN_OPTIONS')
+    os.environ['ASAN_OPTIONS'] = ':'.join(filter(None, (before, 'detect_stack_use_after_return=1', f'log_path={os.getcwd()}/complaint')))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ['ASAN_OPTIONS']
+        else:
+            os.environ['ASAN_OPTIONS'] = before
+    said = [p.read_text(errors='replace') for p in pathlib.Path.cwd().glob('complaint.*')]
+    same([s for s in said if re.search('ERROR: |runtime error: ', s)], [])
+
+
+@contextlib.contextmanager
 def place(**more):
     """A place for leases on a simulated node. Nothing may be left there."""
-    with node() as env:
+    with complaints(), node() as env:
         os.mkdir('run')
         p = Place({**env, 'BULKHEAD_RUN_DIR': os.path.abspath('run'), **more})
         yield p
@@ -160,3 +180,18 @@ def name_of(pid):
         return pathlib.Path(f'/proc/{pid}/comm').read_text().strip()
     except (FileNotFoundError, ProcessLookupError):
         return ''
+
+
+def doing(pid):
+    """What each thread of a process waits for: of one that should have ended by now."""
+    def read(at, name):
+        try:
+            return (at / name).read_text().strip()
+        except OSError:  # it ended meanwhile
+            return ''
+    said = []
+    for at in sorted(pathlib.Path(f'/proc/{pid}/task').glob('*')):
+        stack = ' < '.join(line.split()[-1] for line in read(at, 'stack').splitlines()[:6])
+        state = read(at, 'stat').rpartition(')')[2][:2].strip()
+        said.append(f'{read(at, "comm")} {at.name} {state} {read(at, "wchan")} system call {read(at, "syscall")} [{stack}]')
+    return said

@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from keeping import (GIB, KEEPER, TENANT, alive, cgroups, environment, in_cgroup, kill, name_of, place, same, tap, until)  # noqa: E402
+from keeping import (GIB, KEEPER, TENANT, alive, cgroups, doing, environment, in_cgroup, kill, name_of, place, same, tap, until)  # noqa: E402
 
 ROUNDS = int(os.environ.get('BH_STORM_ROUNDS', '200'))
 SEED = int(os.environ.get('BH_STORM_SEED', str(random.SystemRandom().getrandbits(32))))
@@ -117,6 +117,8 @@ def test_nobody_is_left_and_nothing_is_wrong():
             except Exception:
                 print(f'# round {n}: {r.victim} after {r.delay:.3f} s, {r.argv}, lease {r.lease.number}: '
                       + (r.lease.text('keeper.log') + str(r.lease.record())).replace('\n', ' | '))
+                for line in (line for pid in sorted(r.seen) for line in doing(pid)):
+                    print(f'# {line}')
                 raise
             key = (r.victim, r.lease.look()['found'])
             counts[key] = counts.get(key, 0) + 1
