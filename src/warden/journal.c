@@ -5,10 +5,16 @@
  * There is one writer, and its stores are seen in their order by whoever comes after its death: a signal falls between
  * two instructions, so it is the compiler alone that must not move a record behind the word. Nobody but the wardens can
  * write there; it is read with suspicion all the same, since a successor that crashed would leave the tenants waiting.
+ *
+ * Records are packed (journal_pack.h), and each time that they come into force a seal is put behind them: the sum of all
+ * before it. Version 1 had records of 64 bytes, with a sum in each. A half of them is read, and the first time that anything
+ * is to come into force it is written anew, in the other half, as they are now; the word that puts it in force says which
+ * ones they are, so also that is one store. A warden of version 1 does not go on from there.
  */
 #include "warden/journal.h"
 
 #include "base/idmap.h"
+#include "warden/journal_pack.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -16,19 +22,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x6c6e6a2d64686b62) /* bkhd-jnl */
+#define MAGIC  UINT64_C(0x6c6e6a2d64686b62) /* bkhd-jnl */
+#define PACKED (UINT64_C(1) << 63) /* in the word: its half has packed records, and it counts bytes */
 enum {
-    VERSION = 1,
+    VERSION = 2,
+    VERSION_OLD = 1, /* what is in force when it is taken over has records of it */
     HEAD_BYTES = 4096,
-    HALF_RECORDS =
-        1 << 22, /* a full ledger (2^20 objects and as many blocks), its claims and a million files */
-    SOON = 1024, /* records after which a half is written anew, unless what is there is much by itself */
-    KEEP_BYTES = SOON * 64, /* a half that is no longer in force keeps this much memory for its next turn */
+    OLD_RECORDS = 1 << 22,
+    /* a full ledger (2^20 objects and as many blocks), its claims and a million files, and none takes 64 bytes */
+    HALF_BYTES = OLD_RECORDS * 64,
+    SOON_BYTES = 32 << 10,   /* after which a half is written anew, unless what is there is much by itself */
+    KEEP_BYTES = SOON_BYTES, /* a half that is no longer in force keeps this much memory for its next turn */
 };
 
-enum { SLOT = 64, SLOT_GONE, PROCESS, MAPPING }; /* kinds beside the ledger's */
+/* ---- records as version 1 had them ---- */
 
-struct record {
+enum { OLD_SLOT = 64, OLD_SLOT_GONE, OLD_PROCESS, OLD_MAPPING }; /* kinds beside the ledger's */
+
+struct old_record {
     uint64_t sum;
     union {
         uint32_t kind;
@@ -48,8 +59,7 @@ struct record {
         uint64_t words[7];
     } u;
 };
-_Static_assert(sizeof(struct record) == 64, "a record is a line of the cache");
-_Static_assert((int)BH_LEDGER_OP_N_ <= (int)SLOT, "the ledger's kinds run into ours");
+_Static_assert(sizeof(struct old_record) == 64, "it was a line of the cache");
 
 struct head {
     uint64_t magic;
@@ -61,137 +71,156 @@ struct head {
 };
 _Static_assert(sizeof(struct head) <= HEAD_BYTES, "the head is a page");
 
-#define HALF_BYTES ((size_t)HALF_RECORDS * sizeof(struct record))
-#define ALL_BYTES  (HEAD_BYTES + 2 * HALF_BYTES)
+#define ALL_BYTES (HEAD_BYTES + 2 * (size_t)HALF_BYTES)
 
 struct bh_journal {
     struct head *head;
-    struct record *halves[2];
+    uint8_t *halves[2];
     struct bh_ledger *ledger;
     void (*rest)(void *arg, struct bh_journal *j);
     void *rest_arg;
+    struct bh_journal_pack pack;
     uint32_t half;    /* written to */
-    uint32_t n;       /* records in it, counting or not */
+    uint32_t n;       /* bytes in it, counting or not; of version 1: records */
     uint32_t counts;  /* of them */
     uint32_t rewrite; /* at this many it is written anew */
+    bool old;         /* the half has records of version 1: nothing is added to it */
     bool full;        /* something did not fit: it is to be written anew before it counts */
 };
 
-/* half: 1 bit, stage: 2 bits, records: the rest */
-static uint64_t word_of(uint32_t half, enum bh_journal_stage stage, uint32_t n)
+/* half: 1 bit, stage: 2 bits, how much of it counts: the rest but for PACKED */
+static uint64_t word_of(const struct bh_journal *j, enum bh_journal_stage stage)
 {
-    return half | (uint64_t)stage << 1 | (uint64_t)n << 3;
-}
-
-static uint64_t sum_of(const struct record *r, uint64_t place)
-{
-    uint64_t sum = place;
-    for (size_t i = 0; i < BH_COUNT_OF(r->u.words); i++)
-        sum = bh_idmap_mix(sum ^ r->u.words[i]);
-    return sum;
-}
-
-static uint64_t place_of(uint32_t half, uint32_t at)
-{
-    return (uint64_t)half << 32 | at;
+    return j->half | (uint64_t)stage << 1 | (uint64_t)j->counts << 3 | (j->old ? 0 : PACKED);
 }
 
 /* ---- writing ---- */
 
-static struct record *put(struct bh_journal *j, struct record *r)
+static void put(struct bh_journal *j, const struct bh_ledger_op *op)
 {
-    if (j->n >= HALF_RECORDS) {
+    if (j->old || j->n > HALF_BYTES - BH_JOURNAL_PACKED_MAX - BH_JOURNAL_SEAL_BYTES) {
         j->full = true;
-        return NULL;
+        return;
     }
-    r->sum = sum_of(r, place_of(j->half, j->n));
-    struct record *at = &j->halves[j->half][j->n++];
-    *at = *r;
-    return at;
+    uint8_t bytes[BH_JOURNAL_PACKED_MAX];
+    const size_t n = bh_journal_pack(&j->pack, op, bytes);
+    memcpy(j->halves[j->half] + j->n, bytes, n);
+    j->n += (uint32_t)n;
+}
+
+/* All that was written since the last one is whole. */
+static void seal(struct bh_journal *j)
+{
+    uint8_t bytes[BH_JOURNAL_SEAL_BYTES];
+    if (j->n == j->counts)
+        return;
+    memcpy(j->halves[j->half] + j->n, bytes, bh_journal_pack_seal(&j->pack, bytes));
+    j->n += BH_JOURNAL_SEAL_BYTES;
+    j->counts = j->n;
 }
 
 static void hear(void *arg, const struct bh_ledger_op *op)
 {
-    struct record r = {0};
-    r.u.op = *op;
-    (void)put(arg, &r);
+    put(arg, op);
+}
+
+static struct bh_ledger_op of_slot(const struct bh_journal_slot *s)
+{
+    return (struct bh_ledger_op){.kind = BH_JOURNAL_KIND_SLOT,
+                                 .pid = s->pid,
+                                 .object = (uint32_t)s->fd,
+                                 .file = s->file,
+                                 .class = s->kind,
+                                 .gpu = s->gpu,
+                                 .bytes = s->inode};
+}
+
+static struct bh_ledger_op of_process(const struct bh_journal_process *p)
+{
+    return (struct bh_ledger_op){.kind = BH_JOURNAL_KIND_PROCESS, .pid = p->pid, .bytes = p->started};
+}
+
+static struct bh_ledger_op of_mapping(const struct bh_journal_mapping *m)
+{
+    return (struct bh_ledger_op){
+        .kind = BH_JOURNAL_KIND_MAPPING, .pid = m->pid, .object = m->tid, .bytes = m->bytes};
 }
 
 void bh_journal_slot(struct bh_journal *j, const struct bh_journal_slot *slot)
 {
-    struct record r = {0};
-    r.u.s.kind = SLOT;
-    r.u.s.slot = *slot;
-    (void)put(j, &r);
+    const struct bh_ledger_op op = of_slot(slot);
+    put(j, &op);
 }
 
 void bh_journal_slot_gone(struct bh_journal *j, uint32_t pid, int fd)
 {
-    struct record r = {0};
-    r.u.s.kind = SLOT_GONE;
-    r.u.s.slot.pid = pid;
-    r.u.s.slot.fd = fd;
-    (void)put(j, &r);
+    put(j, &(struct bh_ledger_op){.kind = BH_JOURNAL_KIND_SLOT_GONE, .pid = pid, .object = (uint32_t)fd});
 }
 
 void bh_journal_process(struct bh_journal *j, const struct bh_journal_process *process)
 {
-    struct record r = {0};
-    r.u.p.kind = PROCESS;
-    r.u.p.process = *process;
-    (void)put(j, &r);
+    const struct bh_ledger_op op = of_process(process);
+    put(j, &op);
 }
 
 void bh_journal_mapping(struct bh_journal *j, const struct bh_journal_mapping *mapping)
 {
-    struct record r = {0};
-    r.u.m.kind = MAPPING;
-    r.u.m.mapping = *mapping;
-    (void)put(j, &r);
+    const struct bh_ledger_op op = of_mapping(mapping);
+    put(j, &op);
 }
 
 void bh_journal_set_stage(struct bh_journal *j, enum bh_journal_stage stage)
 {
     if (bh_journal_stage(j) != BH_JOURNAL_LOST)
-        atomic_store_explicit(&j->head->word, word_of(j->half, stage, j->counts), memory_order_release);
+        atomic_store_explicit(&j->head->word, word_of(j, stage), memory_order_release);
 }
 
 /* The pages of a half that held much are given back. */
-static void release(const struct bh_journal *j, uint32_t half, uint32_t n)
+static void release(const struct bh_journal *j, uint32_t half, size_t bytes)
 {
-    const size_t bytes = (size_t)n * sizeof(struct record);
     if (bytes > KEEP_BYTES)
-        (void)madvise((char *)j->halves[half] + KEEP_BYTES, HALF_BYTES - KEEP_BYTES, MADV_REMOVE);
+        (void)madvise(j->halves[half] + KEEP_BYTES, HALF_BYTES - KEEP_BYTES, MADV_REMOVE);
 }
 
-/* A half of changes to what is there: as seldom as memory allows, since that is held once more meanwhile. */
+/* As much in changes as what is there: as seldom as memory allows, since that is held once more meanwhile. */
 static uint32_t rewrite_at(uint32_t n)
 {
-    const uint32_t more = n / 2 > SOON / 2 ? n / 2 : SOON / 2;
-    return n + more < HALF_RECORDS ? n + more : HALF_RECORDS;
+    const uint32_t more = n > SOON_BYTES / 2 ? n : SOON_BYTES / 2;
+    return n < HALF_BYTES - more ? n + more : HALF_BYTES;
+}
+
+/* What an empty half begins with. */
+static void pack_init(struct bh_journal_pack *pack, uint32_t half)
+{
+    memset(pack, 0, sizeof(*pack));
+    pack->sum = half;
 }
 
 void bh_journal_compact(struct bh_journal *j, enum bh_journal_stage stage)
 {
-    const uint32_t old = j->half, old_n = j->n;
+    const uint32_t old = j->half;
+    const size_t old_bytes = (size_t)j->n * (j->old ? sizeof(struct old_record) : 1);
     j->half = !old;
-    j->n = 0;
-    j->full = false;
+    j->n = j->counts = 0;
+    j->full = j->old = false;
+    pack_init(&j->pack, j->half);
     bh_ledger_snapshot(j->ledger, (struct bh_ledger_log){hear, j});
     j->rest(j->rest_arg, j);
-    j->counts = j->n;
+    seal(j);
     j->rewrite = rewrite_at(j->n);
+    j->head->version =
+        VERSION; /* before the word: who knows the old records alone must not see it with these */
     bh_journal_set_stage(j, j->full ? BH_JOURNAL_LOST : stage);
-    release(j, old, old_n);
+    release(j, old, old_bytes);
 }
 
 void bh_journal_commit(struct bh_journal *j, enum bh_journal_stage stage)
 {
-    if (j->full || j->n >= j->rewrite) {
+    if (j->full || (!j->old && j->n >= j->rewrite)) {
         bh_journal_compact(j, stage);
         return;
     }
-    j->counts = j->n;
+    seal(j);
     bh_journal_set_stage(j, stage);
 }
 
@@ -245,8 +274,8 @@ static int map_it(int fd, struct bh_journal **ret, struct bh_err *err)
     struct bh_journal *j = bh_alloc(1, sizeof(*j));
     j->head = (struct head *)(void *)at;
     for (size_t i = 0; i < 2; i++)
-        j->halves[i] = (struct record *)(void *)(at + HEAD_BYTES + i * HALF_BYTES);
-    j->rewrite = SOON;
+        j->halves[i] = (uint8_t *)at + HEAD_BYTES + i * HALF_BYTES;
+    j->rewrite = SOON_BYTES;
     *ret = j;
     return BH_OK;
 }
@@ -268,6 +297,8 @@ int bh_journal_new(int fd, uint64_t cap_bytes, struct bh_journal **ret, struct b
     h->version = VERSION;
     h->flight_bytes = sizeof(h->flight);
     h->cap_bytes = cap_bytes;
+    pack_init(&(*ret)->pack, 0);
+    bh_journal_set_stage(*ret, BH_JOURNAL_IDLE);
     h->magic = MAGIC;
     return BH_OK;
 }
@@ -301,112 +332,180 @@ static uint64_t slot_key(const struct bh_journal_slot *s)
     return (uint64_t)s->pid << 32 | (uint32_t)s->fd;
 }
 
-static bool find_slot(struct bh_journal_found *found, struct names *names, const struct record *r)
+static bool find_slot(struct bh_journal_found *found, struct names *names, const struct bh_ledger_op *op)
 {
-    const struct bh_journal_slot *s = &r->u.s.slot;
-    uint32_t at = bh_idmap_find(&names->slots, slot_key(s));
-    if (s->pid == 0 || s->fd < 0 || (r->u.kind == SLOT && s->file == 0))
+    const struct bh_journal_slot s = {.pid = op->pid,
+                                      .fd = (int32_t)op->object,
+                                      .file = op->file,
+                                      .kind = op->class,
+                                      .gpu = op->gpu,
+                                      .inode = op->bytes};
+    uint32_t at = bh_idmap_find(&names->slots, slot_key(&s));
+    if (s.pid == 0 || s.fd < 0 || (op->kind == BH_JOURNAL_KIND_SLOT && s.file == 0))
         return false;
-    if (r->u.kind == SLOT_GONE) {
+    if (op->kind == BH_JOURNAL_KIND_SLOT_GONE) {
         if (at != BH_IDMAP_NONE)
             found->slots.at[at].pid = 0;
-        (void)bh_idmap_remove(&names->slots, slot_key(s));
+        (void)bh_idmap_remove(&names->slots, slot_key(&s));
         return true;
     }
     if (at == BH_IDMAP_NONE) {
         at = (uint32_t)found->slots.n;
         (void)bh_vec_push(&found->slots);
-        (void)bh_idmap_add(&names->slots, slot_key(s), at);
+        (void)bh_idmap_add(&names->slots, slot_key(&s), at);
     }
-    found->slots.at[at] = *s;
-    if (s->file > found->last_file)
-        found->last_file = s->file;
+    found->slots.at[at] = s;
+    if (s.file > found->last_file)
+        found->last_file = s.file;
     return true;
 }
 
-static bool find_process(struct bh_journal_found *found, struct names *names, const struct record *r)
+static bool find_process(struct bh_journal_found *found, struct names *names, const struct bh_ledger_op *op)
 {
-    const struct bh_journal_process *p = &r->u.p.process;
-    uint32_t at = bh_idmap_find(&names->processes, p->pid);
-    if (p->pid == 0)
+    uint32_t at = bh_idmap_find(&names->processes, op->pid);
+    if (op->pid == 0)
         return false;
     if (at == BH_IDMAP_NONE) {
         at = (uint32_t)found->processes.n;
         (void)bh_vec_push(&found->processes);
-        (void)bh_idmap_add(&names->processes, p->pid, at);
+        (void)bh_idmap_add(&names->processes, op->pid, at);
     }
-    found->processes.at[at] = *p;
+    found->processes.at[at] = (struct bh_journal_process){op->pid, op->bytes};
     return true;
 }
 
-static bool find_mapping(struct bh_journal_found *found, struct names *names, const struct record *r)
+static bool find_mapping(struct bh_journal_found *found, struct names *names, const struct bh_ledger_op *op)
 {
-    const struct bh_journal_mapping *m = &r->u.m.mapping;
-    uint32_t at = bh_idmap_find(&names->threads, m->tid);
-    if (m->pid == 0 || m->tid == 0)
+    const uint32_t tid = op->object;
+    uint32_t at = bh_idmap_find(&names->threads, tid);
+    if (op->pid == 0 || tid == 0)
         return false;
     if (at == BH_IDMAP_NONE) {
         at = (uint32_t)found->mappings.n;
         (void)bh_vec_push(&found->mappings);
-        (void)bh_idmap_add(&names->threads, m->tid, at);
+        (void)bh_idmap_add(&names->threads, tid, at);
     }
-    found->mappings.at[at] = *m;
+    found->mappings.at[at] = (struct bh_journal_mapping){op->pid, tid, op->bytes};
     return true;
 }
 
-static bool find_one(struct bh_journal_found *found, struct names *names, const struct record *r)
+static bool find_one(struct bh_journal_found *found, struct names *names, const struct bh_ledger_op *op)
+{
+    switch (op->kind) {
+    case BH_JOURNAL_KIND_SEAL:
+        return true;
+    case BH_JOURNAL_KIND_SLOT:
+    case BH_JOURNAL_KIND_SLOT_GONE:
+        return find_slot(found, names, op);
+    case BH_JOURNAL_KIND_PROCESS:
+        return find_process(found, names, op);
+    case BH_JOURNAL_KIND_MAPPING:
+        return find_mapping(found, names, op);
+    default:
+        return bh_ledger_apply(found->ledger, op);
+    }
+}
+
+static bool old_sum_is_right(const struct old_record *r, uint32_t half, uint32_t at)
+{
+    uint64_t sum = (uint64_t)half << 32 | at;
+    for (size_t i = 0; i < BH_COUNT_OF(r->u.words); i++)
+        sum = bh_idmap_mix(sum ^ r->u.words[i]);
+    return r->sum == sum;
+}
+
+static struct bh_ledger_op of_old(const struct old_record *r)
 {
     switch (r->u.kind) {
-    case SLOT:
-    case SLOT_GONE:
-        return find_slot(found, names, r);
-    case PROCESS:
-        return find_process(found, names, r);
-    case MAPPING:
-        return find_mapping(found, names, r);
+    case OLD_SLOT:
+        return of_slot(&r->u.s.slot);
+    case OLD_SLOT_GONE:
+        return (struct bh_ledger_op){
+            .kind = BH_JOURNAL_KIND_SLOT_GONE, .pid = r->u.s.slot.pid, .object = (uint32_t)r->u.s.slot.fd};
+    case OLD_PROCESS:
+        return of_process(&r->u.p.process);
+    case OLD_MAPPING:
+        return of_mapping(&r->u.m.mapping);
     default:
-        return bh_ledger_apply(found->ledger, &r->u.op);
+        return r->u.kind < BH_LEDGER_OP_N_ ? r->u.op : (struct bh_ledger_op){.kind = BH_LEDGER_OP_NONE};
     }
+}
+
+static int damaged(struct bh_err *err, uint32_t record, uint32_t at, uint32_t n)
+{
+    return bh_fail(err, BH_CONFLICT, "the warden's journal is damaged: record %u, at %u of %u, cannot be",
+                   record, at, n);
+}
+
+static int replay_old(const struct bh_journal *j, struct bh_journal_found *found, struct names *names,
+                      struct bh_err *err)
+{
+    for (uint32_t i = 0; i < j->n; i++) {
+        struct old_record r;
+        memcpy(&r, j->halves[j->half] + (size_t)i * sizeof(r), sizeof(r));
+        const struct bh_ledger_op op = of_old(&r);
+        if (!old_sum_is_right(&r, j->half, i) || !find_one(found, names, &op))
+            return damaged(err, i, i, j->n);
+    }
+    return BH_OK;
+}
+
+/* found NULL: nothing is done, but for seeing whether every seal is right and the last one is at the end. */
+static int replay_packed(struct bh_journal *j, struct bh_journal_found *found, struct names *names,
+                         struct bh_err *err)
+{
+    struct bh_ledger_op op = {.kind = BH_JOURNAL_KIND_SEAL};
+    uint32_t i = 0;
+    pack_init(&j->pack, j->half);
+    for (uint32_t at = 0; at < j->n; i++) {
+        const size_t used = bh_journal_unpack(&j->pack, j->halves[j->half] + at, j->n - at, &op);
+        if (!used || (found && !find_one(found, names, &op)))
+            return damaged(err, i, at, j->n);
+        at += (uint32_t)used;
+    }
+    return op.kind == BH_JOURNAL_KIND_SEAL ? BH_OK : damaged(err, i, j->n, j->n);
 }
 
 static int replay(struct bh_journal *j, struct bh_journal_found *found, struct bh_err *err)
 {
     struct names names = {0};
-    uint32_t i;
-    for (i = 0; i < j->n; i++) {
-        const struct record r = j->halves[j->half][i];
-        if (r.sum != sum_of(&r, place_of(j->half, i)) || !find_one(found, &names, &r))
-            break;
+    int rc = BH_OK;
+    if (j->old) {
+        rc = replay_old(j, found, &names, err);
+    } else {
+        rc = replay_packed(j, NULL, NULL, err);
+        if (rc == BH_OK)
+            rc = replay_packed(j, found, &names, err);
     }
     bh_idmap_fini(&names.slots);
     bh_idmap_fini(&names.processes);
     bh_idmap_fini(&names.threads);
-    if (i < j->n)
-        return bh_fail(err, BH_CONFLICT, "the warden's journal is damaged: record %u of %u cannot be", i,
-                       j->n);
-    const char *why = bh_ledger_check(found->ledger);
+    const char *why = rc == BH_OK ? bh_ledger_check(found->ledger) : NULL;
     if (why)
         return bh_fail(err, BH_CONFLICT, "the warden's journal is damaged: it gives %s", why);
-    return BH_OK;
+    return rc;
 }
 
 static int look_at_head(struct bh_journal *j, uint64_t cap_bytes, struct bh_err *err)
 {
     const struct head *h = j->head;
-    const uint64_t word = atomic_load_explicit(&h->word, memory_order_acquire), n = word >> 3;
+    const uint64_t word = atomic_load_explicit(&h->word, memory_order_acquire);
+    const bool old = h->version == VERSION_OLD || !(word & PACKED);
+    const uint64_t n = (old ? word : word & ~PACKED) >> 3, most = old ? OLD_RECORDS : HALF_BYTES;
     if (h->magic != MAGIC)
         return bh_fail(err, BH_CONFLICT, "the warden's journal is none, or was not begun");
-    if (h->version != VERSION || h->flight_bytes != sizeof(h->flight))
+    if ((h->version != VERSION && h->version != VERSION_OLD) || h->flight_bytes != sizeof(h->flight))
         return bh_fail(err, BH_CONFLICT, "the warden's journal is of version %u, this warden's of %d",
                        h->version, VERSION);
     if (h->cap_bytes != cap_bytes)
         return bh_fail(err, BH_CONFLICT, "the warden's journal is of a lease with another cap");
     if ((word >> 1 & 3) == BH_JOURNAL_LOST)
         return bh_fail(err, BH_CONFLICT, "the warden before had no room left in its journal");
-    if (n > HALF_RECORDS)
+    if (n > most)
         return bh_fail(err, BH_CONFLICT,
-                       "the warden's journal is damaged: it has %llu records, of at most %d",
-                       (unsigned long long)n, HALF_RECORDS);
+                       "the warden's journal is damaged: it has %llu %s of records, of at most %llu",
+                       (unsigned long long)n, old ? "times 64 bytes" : "bytes", (unsigned long long)most);
+    j->old = old;
     j->half = word & 1;
     j->n = j->counts = (uint32_t)n;
     return BH_OK;

@@ -8,7 +8,8 @@
  * force together with its answer, by one store. So a warden killed at any instruction has, for its successor, either
  * answered a call or not begun with it; what it may have asked of the driver in between is said beside the call.
  *
- * When a half has grown, the state as it is goes into the other one. Nothing is written to a disk, and nothing is
+ * When a half has grown, the state as it is goes into the other one. Both together, and the ledger, are a warden's memory in a
+ * lease of many processes, so records are packed (journal_pack.h). Nothing is written to a disk, and nothing is
  * allocated but pages of the memfd that are written for the first time.
  */
 #ifndef BH_WARDEN_JOURNAL_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes are a journal. A third of them are records that nobody would write, with right sums; others are a right
- * journal in which bytes were changed. Whatever it is: an error that says so, or a ledger that keeps its invariants, from which
- * the next one can go on.
+ * Any bytes are a journal. A third of them are records that nobody would write, with right sums; a third are that as the
+ * version before wrote it; others are a right journal in which bytes were changed. Whatever it is: an error that says so,
+ * or a ledger that keeps its invariants, from which the next one can go on.
  */
 #include "base/choice.h"
 #include "warden/journal.h"
+#include "warden/journal_old_fixture.h"
 #include "warden/ledger_ops_fixture.h"
 
 #include <stdio.h>
@@ -17,6 +18,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define CAP (UINT64_C(1) << 30)
 enum { HEAD = 4096, NAMES = 6, RECORDS_MAX = 200 };
+
+static struct old_journal old; /* fd 0: it is one of this version */
 
 static void stop_if(const char *why)
 {
@@ -65,17 +68,31 @@ static void put_slot(struct bh_journal *j, struct bh_ledger *l, struct bh_choice
     (void)l;
     const struct bh_journal_slot s = {
         .pid = number(c), .fd = (int32_t)number(c), .file = number(c), .kind = number(c)};
-    if (bh_choose(c, 2))
-        bh_journal_slot(j, &s);
-    else
+    const bool gone = !bh_choose(c, 2);
+    if (old.fd)
+        old_slot(&old, gone ? OLD_SLOT_GONE : OLD_SLOT, &s);
+    else if (gone)
         bh_journal_slot_gone(j, s.pid, s.fd);
+    else
+        bh_journal_slot(j, &s);
 }
 
 static void put_process(struct bh_journal *j, struct bh_ledger *l, struct bh_choice *c)
 {
     (void)l;
-    bh_journal_process(j, &(struct bh_journal_process){number(c), number(c)});
-    bh_journal_mapping(j, &(struct bh_journal_mapping){number(c), number(c), bytes_of(c)});
+    struct bh_journal_process p = {.pid = number(c)};
+    struct bh_journal_mapping m = {0};
+    p.started = number(c);
+    m.pid = number(c);
+    m.tid = number(c);
+    m.bytes = bytes_of(c);
+    if (old.fd) {
+        old_process(&old, &p);
+        old_mapping(&old, &m);
+        return;
+    }
+    bh_journal_process(j, &p);
+    bh_journal_mapping(j, &m);
 }
 
 /* Takes it over, if that can be; goes on, and lets another one take over. */
@@ -116,15 +133,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                 struct bh_choice *) = {put_op, put_op, put_op, put_op, put_slot, put_process};
     struct bh_choice c = {data, size};
     struct bh_journal *j;
-    const bool changed = bh_choose(&c, 3) == 0, garbage = bh_choose(&c, 16) == 0;
+    const uint32_t what = bh_choose(&c, 3);
+    const bool changed = what == 0, garbage = bh_choose(&c, 16) == 0;
     int fd = memfd_create("journal-fuzz", MFD_CLOEXEC);
     struct bh_ledger *l = bh_ledger_new(CAP);
     if (fd < 0 || bh_journal_new(fd, CAP, &j, NULL) < 0)
         abort();
     bh_journal_attach(j, l, no_rest, NULL);
+    old = (struct old_journal){.fd = what == 2 ? fd : 0, .half = size % 2};
+    if (old.fd)
+        bh_ledger_observe(l, (struct bh_ledger_log){old_hear, &old});
     for (uint32_t n = 0; c.left && n < RECORDS_MAX; n++)
         puts[bh_choose(&c, BH_COUNT_OF(puts))](j, l, &c);
-    bh_journal_commit(j, (enum bh_journal_stage)(size % 3));
+    if (old.fd)
+        old_commit(&old, CAP, (enum bh_journal_stage)(size % 3));
+    else
+        bh_journal_commit(j, (enum bh_journal_stage)(size % 3));
+    if (old.failed)
+        abort();
     bh_journal_free(j);
     struct bh_choice again = {data, size};
     if (changed)

@@ -2,6 +2,8 @@
 /* What counts in a journal, what does not yet, and what is not believed. */
 #include "base/test.h"
 #include "warden/journal.h"
+#include "warden/journal_old_fixture.h"
+#include "warden/ledger_ops_fixture.h"
 
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -15,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CAP = 1000000, HEAD = 4096, RECORD = 64 };
+enum { CAP = 1000000, HEAD = 4096 };
 
 static struct {
     int fd;
@@ -182,19 +184,19 @@ TEST(it_is_written_anew_and_stays_small)
     take(5, 1);
     bh_journal_commit(it.j, BH_JOURNAL_IDLE);
     CHECK_EQ(held_after(&err), 8);
-    CHECK(memory_of(it.fd) <= 1 << 20);
+    CHECK(memory_of(it.fd) <= 128 << 10);
     /* one that has become large is small again when there is less to say */
     for (uint32_t i = 0; i < 60000; i++)
-        take(100 + i, 1);
+        take((100 + i) * 4099, 1); /* names that are far apart */
     bh_journal_commit(it.j, BH_JOURNAL_IDLE);
     CHECK_EQ(held_after(&err), 60008);
-    CHECK(memory_of(it.fd) > 4 << 20);
+    CHECK(memory_of(it.fd) > 256 << 10);
     for (uint32_t i = 0; i < 60000; i++)
-        bh_ledger_drop(it.l, 1, 100 + i);
+        bh_ledger_drop(it.l, 1, (100 + i) * 4099);
     bh_journal_compact(it.j, BH_JOURNAL_IDLE);
     bh_journal_compact(it.j, BH_JOURNAL_IDLE);
     CHECK_EQ(held_after(&err), 8);
-    CHECK(memory_of(it.fd) <= 3 << 20);
+    CHECK(memory_of(it.fd) <= 128 << 10);
     end();
 }
 
@@ -213,6 +215,23 @@ static bool damaged(off_t at, uint8_t value, const char *says)
     return held == -1 && err.code == BH_CONFLICT && strstr(err.msg, says);
 }
 
+static uint8_t byte_at(off_t at)
+{
+    uint8_t value = 0;
+    return pread(it.fd, &value, 1, at) == 1 ? value : 0xff;
+}
+
+static uint64_t word(void)
+{
+    uint64_t w = 0;
+    return pread(it.fd, &w, sizeof(w), 24) == sizeof(w) ? w : UINT64_MAX;
+}
+
+static off_t bytes_in_force(void)
+{
+    return (off_t)(word() << 1 >> 4);
+}
+
 TEST(a_damaged_one_is_not_believed)
 {
     struct bh_err err;
@@ -226,17 +245,26 @@ TEST(a_damaged_one_is_not_believed)
     CHECK(damaged(16, 1, "another cap"));
     CHECK(damaged(24, 3 << 1, "no room left"));
     CHECK(damaged(28, 0xff, "records, of at most"));
-    CHECK(damaged(24, 0xff & ~7, "record 3 of 31 cannot be"));
-    for (off_t i = 0; i < 3 * RECORD; i++)
-        CHECK(damaged(HEAD + i, 0xee, "damaged: record"));
-    /* in the place of another one */
-    uint8_t records[2 * RECORD];
-    CHECK_EQ(pread(it.fd, records, sizeof(records), HEAD + RECORD), (int64_t)sizeof(records));
-    CHECK_EQ(pwrite(it.fd, records + RECORD, RECORD, HEAD + RECORD), RECORD);
-    CHECK_EQ(held_after(&err), -1);
-    CHECK_EQ(pwrite(it.fd, records, RECORD, HEAD + RECORD), RECORD);
+    const off_t n = bytes_in_force();
+    CHECK(n > 10 && n < 32);
+    /* cut between two records, and within one; the last seal is at the end or nothing is whole */
+    for (off_t i = 1; i < n; i++)
+        CHECK(damaged(24, (uint8_t)(i << 3), "damaged: record"));
+    CHECK(damaged(25, 1, "damaged: record"));
+    for (off_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit++)
+            CHECK(damaged(HEAD + i, byte_at(HEAD + i) ^ (uint8_t)(1 << bit), "damaged: record"));
+    /* far more than there is: what was never written is no record, and is not made into memory by reading all of it */
+    CHECK(damaged(27, 0x60, "damaged: record"));
+    CHECK(memory_of(it.fd) <= 128 << 10);
+    /* of the other half, in the place of this one */
+    CHECK(damaged(24, (uint8_t)(n << 3 | 1), "damaged: record"));
+    uint8_t all[32];
+    CHECK_EQ(pread(it.fd, all, (size_t)n, HEAD), n);
+    CHECK_EQ(pwrite(it.fd, all, (size_t)n, HEAD + OLD_HALF), n);
+    CHECK(damaged(24, (uint8_t)(n << 3 | 1), "damaged: record"));
     CHECK_EQ(held_after(&err), 200);
-    CHECK_EQ(ftruncate(it.fd, HEAD + RECORD), 0);
+    CHECK_EQ(ftruncate(it.fd, HEAD + 64), 0);
     CHECK_EQ(held_after(&err), -1);
     CHECK(strstr(err.msg, "is none"));
     end();
@@ -284,17 +312,17 @@ static void compact_until_it_gives_back(void)
 
 TEST(a_half_gives_its_memory_back_when_it_is_not_in_force_and_not_before)
 {
-    enum { N = 20000, ROOM = 256 << 10 };
+    enum { N = 60000, ROOM = 96 << 10 };
     struct bh_journal *j;
     struct bh_journal_found found;
     int status = 0;
     CHECK(begin());
     for (uint32_t i = 0; i < N; i++)
-        take(5 + i, 10);
+        take((5 + i) * 4099, 10);
     bh_journal_compact(it.j, BH_JOURNAL_IDLE);
     bh_journal_compact(it.j, BH_JOURNAL_IDLE);
     const int64_t one = bytes_of_journal();
-    CHECK(one >= N * RECORD && one < 2 * N * RECORD + ROOM); /* a piece is two records */
+    CHECK(one >= N * 4 && one < N * 8 + ROOM); /* names that are far apart */
     CHECK_EQ(held_after(NULL), N * 10);
     /* Killed after the other half came into force and before this one's memory goes. */
     pid_t pid = fork();
@@ -310,6 +338,101 @@ TEST(a_half_gives_its_memory_back_when_it_is_not_in_force_and_not_before)
     CHECK_EQ(held_after(NULL), N * 10);
     bh_journal_free(j);
     bh_journal_found_fini(&found);
+    end();
+}
+
+/* ---- one of version 1 ---- */
+
+/* As it.l is, files and all, in the half given. */
+static bool old_of(struct old_journal *old, uint32_t half)
+{
+    *old = (struct old_journal){.fd = it.fd, .half = half};
+    bh_ledger_snapshot(it.l, (struct bh_ledger_log){old_hear, old});
+    old_process(old, &(struct bh_journal_process){10, 500});
+    old_slot(old, OLD_SLOT,
+             &(struct bh_journal_slot){.pid = 10, .fd = 3, .file = 20, .kind = 2, .gpu = 1, .inode = 8});
+    old_slot(old, OLD_SLOT, &(struct bh_journal_slot){.pid = 10, .fd = 4, .file = 21});
+    old_slot(old, OLD_SLOT_GONE, &(struct bh_journal_slot){.pid = 10, .fd = 4});
+    old_mapping(old, &(struct bh_journal_mapping){10, 11, 300});
+    old_hear(old, &(struct bh_ledger_op){.kind = BH_LEDGER_OP_MAP, .pid = 10, .bytes = 4096});
+    old_commit(old, CAP, BH_JOURNAL_ISSUING);
+    return !old->failed;
+}
+
+static bool begin_old(struct old_journal *old, uint32_t half)
+{
+    it.fd = memfd_create("journal-test", MFD_CLOEXEC);
+    it.l = bh_ledger_new(CAP);
+    it.j = NULL;
+    it.rest = 2;
+    take(5, 100);
+    take(6, 11);
+    bh_ledger_dup(it.l, &(struct bh_ledger_object){.client = 1, .parent = 5, .object = 7, .gpu = 0}, 1, 6);
+    return old_of(old, half);
+}
+
+TEST(one_of_the_version_before_is_gone_on_from)
+{
+    for (uint32_t half = 0; half < 2; half++) {
+        struct old_journal old;
+        struct bh_journal_found found;
+        struct bh_journal *j;
+        struct bh_err err = {0};
+        CHECK(begin_old(&old, half));
+        CHECK_EQ(bh_journal_adopt(it.fd, CAP, 0, &j, &found, &err), 0);
+        CHECK(bh_ledger_map(it.l, 10, 4096));
+        CHECK(!ops_differ(it.l, found.ledger));
+        CHECK_EQ(bh_journal_stage(j), BH_JOURNAL_ISSUING);
+        CHECK_EQ(found.slots.n, 2);
+        CHECK(found.slots.at[0].inode == 8 && found.slots.at[0].gpu == 1 && found.slots.at[0].kind == 2);
+        CHECK_EQ(found.slots.at[1].pid, 0);
+        CHECK(found.processes.n == 1 && found.processes.at[0].started == 500);
+        CHECK(found.mappings.n == 1 && found.mappings.at[0].tid == 11 && found.mappings.at[0].bytes == 300);
+        /* until something is to count, it is what it was: a warden of its own version could still go on */
+        bh_journal_attach(j, found.ledger, tell_rest, NULL);
+        bh_journal_set_stage(j, BH_JOURNAL_ANSWERED);
+        bh_journal_commit(j, BH_JOURNAL_ANSWERED);
+        CHECK_EQ(byte_at(8), 1);
+        CHECK_EQ(word(), (uint64_t)old.n << 3 | BH_JOURNAL_ANSWERED << 1 | half);
+        bh_ledger_drop(found.ledger, 1, 5);
+        CHECK_EQ(held_after(&err), 111);
+        /* from here on it is of this one, in the other half */
+        bh_journal_commit(j, BH_JOURNAL_IDLE);
+        CHECK_EQ(byte_at(8), 2);
+        CHECK(word() >> 63 == 1 && (word() & 1) == !half);
+        CHECK_EQ(held_after(&err), 11);
+        bh_ledger_drop(found.ledger, 1, 6);
+        CHECK_EQ(held_after(&err), 11);
+        bh_journal_commit(j, BH_JOURNAL_IDLE);
+        CHECK_EQ(held_after(&err), 0);
+        bh_journal_free(j);
+        bh_journal_found_fini(&found);
+        end();
+    }
+}
+
+/* Killed when the version was written, and the word that puts the new records in force was not. */
+TEST(a_warden_killed_while_it_takes_that_over_has_not_begun)
+{
+    struct old_journal old;
+    const uint8_t two = 2;
+    struct bh_err err = {0};
+    CHECK(begin_old(&old, 0));
+    CHECK_EQ(held_after(&err), 111);
+    CHECK_EQ(pwrite(it.fd, &two, 1, 8), 1);
+    CHECK_EQ(held_after(&err), 111);
+    end();
+}
+
+TEST(a_damaged_one_of_the_version_before_is_not_believed)
+{
+    struct old_journal old;
+    CHECK(begin_old(&old, 0));
+    for (off_t i = 0; i < (off_t)old.n * OLD_RECORD; i++)
+        CHECK(damaged(HEAD + i, byte_at(HEAD + i) ^ 0x11, "damaged: record"));
+    CHECK(damaged(24, (uint8_t)((old.n + 1) << 3), "damaged: record"));
+    CHECK(damaged(28, 0xff, "records, of at most"));
+    CHECK(damaged(31, 0x80, "records, of at most")); /* packed ones are of no such version */
     end();
 }
 

@@ -63,9 +63,10 @@ static void counted_raise(struct bh_ledger *l, uint32_t gpu, uint64_t bytes)
 
 static uint32_t block_new(struct bh_ledger *l, uint32_t gpu, uint64_t bytes, bool doubt)
 {
-    uint32_t slot = ledger_take(&l->blocks);
+    uint32_t slot = ledger_take(&l->blocks, bytes);
     uint64_t size = bytes < LEDGER_BLOCK_MAX ? bytes : LEDGER_BLOCK_MAX;
-    l->blocks.at[slot] = (struct ledger_block){.bytes = size, .refs = 1, .gpu = (uint8_t)gpu, .doubt = doubt};
+    l->blocks.at[slot] = (struct ledger_block){
+        .bytes = size & LEDGER_BYTES_MASK, .refs = 1, .gpu = gpu & LEDGER_GPU_MASK, .doubt = doubt};
     l->gpus[gpu].held += size;
     counted_raise(l, gpu, size);
     ledger_peak_note(l, gpu);
@@ -83,7 +84,7 @@ static void block_release(struct bh_ledger *l, uint32_t slot, bool freed)
     /* where memory of no known GPU lay is not known, so no GPU's count can be lowered for it */
     if (freed && !b->doubt && b->gpu != LEDGER_ANYWHERE)
         g->counted = ledger_less(g->counted, b->bytes);
-    ledger_give(&l->blocks, slot);
+    ledger_give(&l->blocks, slot, bytes);
 }
 
 /* Held for good, or until nobody is left: there is no room to remember whose it is. */
@@ -94,22 +95,17 @@ static void lose(struct bh_ledger *l, uint32_t gpu, uint64_t bytes)
     ledger_peak_note(l, gpu);
 }
 
-static uint32_t object_find(const struct bh_ledger *l, uint32_t client, uint32_t handle)
-{
-    return bh_idmap_find(&l->names, ledger_key(client, handle));
-}
-
 /* parent LEDGER_NONE: a root. */
 uint32_t ledger_object_new(struct bh_ledger *l, const struct ledger_object *like)
 {
-    uint32_t slot = ledger_take(&l->objects);
+    uint32_t slot = ledger_take(&l->objects, next);
     struct ledger_object *o = &l->objects.at[slot];
     *o = *like;
     o->live = true;
     o->first = o->next = o->prev = LEDGER_NONE;
     l->runs += o->named && ledger_is_run(o->class);
     if (o->named)
-        (void)bh_idmap_add(&l->names, ledger_key(o->client, o->handle), slot);
+        ledger_name_add(l, slot);
     if (o->parent == LEDGER_NONE)
         return slot;
     struct ledger_object *parent = &l->objects.at[o->parent];
@@ -132,10 +128,10 @@ static void leaf_free(struct bh_ledger *l, uint32_t slot, bool freed)
     else if (o->parent != LEDGER_NONE)
         l->objects.at[o->parent].first = o->next;
     if (o->named)
-        (void)bh_idmap_remove(&l->names, ledger_key(o->client, o->handle));
+        ledger_name_remove(l, slot);
     l->runs += ledger_is_run(o->class);
     o->live = false;
-    ledger_give(&l->objects, slot);
+    ledger_give(&l->objects, slot, next);
 }
 
 /* From the leaves up, without recursion: the shape of a tree is a tenant's choice. */
@@ -163,7 +159,7 @@ static uint32_t owner_get(struct bh_ledger *l, enum ledger_list kind, uint64_t k
     uint32_t slot = owner_find(l, kind, key);
     if (slot != LEDGER_NONE)
         return slot;
-    slot = ledger_take(&owners->pool);
+    slot = ledger_take(&owners->pool, first);
     owners->pool.at[slot] =
         (struct ledger_owner){.key = key, .first = LEDGER_NONE, .root = LEDGER_NONE, .live = true};
     (void)bh_idmap_add(&owners->ids, key, slot);
@@ -175,7 +171,7 @@ static void owner_forget(struct bh_ledger *l, enum ledger_list kind, uint32_t sl
     struct ledger_owners *owners = &l->owners[kind];
     (void)bh_idmap_remove(&owners->ids, owners->pool.at[slot].key);
     owners->pool.at[slot].live = false;
-    ledger_give(&owners->pool, slot);
+    ledger_give(&owners->pool, slot, first);
 }
 
 static void owner_forget_idle(struct bh_ledger *l, enum ledger_list kind, uint32_t slot)
@@ -187,7 +183,7 @@ static void owner_forget_idle(struct bh_ledger *l, enum ledger_list kind, uint32
 
 static void claim_add(struct bh_ledger *l, const uint32_t owners[LEDGER_LISTS])
 {
-    uint32_t slot = ledger_take(&l->claims);
+    uint32_t slot = ledger_take(&l->claims, in[0].next);
     struct ledger_claim *c = &l->claims.at[slot];
     c->live = true;
     for (int k = 0; k < LEDGER_LISTS; k++) {
@@ -216,7 +212,7 @@ static void claim_remove(struct bh_ledger *l, uint32_t slot)
     owner_forget_idle(l, LEDGER_FILE, c->in[LEDGER_FILE].owner);
     owner_forget_idle(l, LEDGER_PROCESS, c->in[LEDGER_PROCESS].owner);
     c->live = false;
-    ledger_give(&l->claims, slot);
+    ledger_give(&l->claims, slot, in[0].next);
 }
 
 static bool client_room(const struct bh_ledger *l)
@@ -306,17 +302,13 @@ void bh_ledger_free(struct bh_ledger *l)
 {
     if (!l)
         return;
-    bh_idmap_fini(&l->names);
+    free(l->names.slots);
     for (int k = 0; k < LEDGER_LISTS; k++) {
         bh_idmap_fini(&l->owners[k].ids);
-        bh_vec_fini(&l->owners[k].pool.free);
         bh_vec_fini(&l->owners[k].pool);
     }
-    bh_vec_fini(&l->objects.free);
     bh_vec_fini(&l->objects);
-    bh_vec_fini(&l->blocks.free);
     bh_vec_fini(&l->blocks);
-    bh_vec_fini(&l->claims.free);
     bh_vec_fini(&l->claims);
     free(l);
 }
@@ -390,7 +382,7 @@ static struct place place_of(struct bh_ledger *l, const struct bh_ledger_object 
     p.room = (known || client_room(l)) && n_objects(l) < LEDGER_OBJECTS_MAX;
     if (known || p.room) {
         uint32_t client = ledger_client_get(l, o->client);
-        p.parent = object_find(l, o->client, o->parent);
+        p.parent = ledger_name_find(l, o->client, o->parent);
         if (p.parent == LEDGER_NONE)
             p.parent = l->owners[LEDGER_CLIENT].pool.at[client].root;
         if (o->gpu == UINT32_MAX)
@@ -418,7 +410,7 @@ static bool told_again(struct bh_ledger *l, uint32_t old, const struct place *p,
         return false;
     uint64_t size = bytes < LEDGER_BLOCK_MAX ? bytes : LEDGER_BLOCK_MAX;
     l->gpus[p->gpu].held += ledger_less(size, b->bytes);
-    b->bytes = size > b->bytes ? size : b->bytes;
+    b->bytes = (size > b->bytes ? size : b->bytes) & LEDGER_BYTES_MASK;
     b->doubt = true;
     counted_raise(l, p->gpu, size);
     ledger_peak_note(l, p->gpu);
@@ -429,21 +421,21 @@ static bool told_again(struct bh_ledger *l, uint32_t old, const struct place *p,
 static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, const struct place *p,
                        uint32_t block)
 {
-    uint32_t old = object_find(l, o->client, o->object);
+    uint32_t old = ledger_name_find(l, o->client, o->object);
     bool root = old != LEDGER_NONE && l->objects.at[old].parent == LEDGER_NONE;
     struct ledger_object like = {.client = o->client,
                                  .handle = o->object,
                                  .parent = p->parent,
                                  .block = block,
-                                 .class = o->class,
-                                 .gpu = (uint8_t)p->gpu,
+                                 .class = ledger_class(o->class) & LEDGER_CLASS_MASK,
+                                 .gpu = p->gpu & LEDGER_GPU_MASK,
                                  .named = !root};
     if (old == LEDGER_NONE || root) {
         (void)ledger_object_new(l, &like);
         return;
     }
     /* The driver has made the new one, so the name is its. Whether the old one is still there is not known. */
-    (void)bh_idmap_remove(&l->names, ledger_key(o->client, o->object));
+    ledger_name_remove(l, old);
     l->objects.at[old].named = false;
     l->runs += ledger_is_run(l->objects.at[old].class);
     if (l->objects.at[old].block != LEDGER_NONE)
@@ -457,14 +449,14 @@ static void object_put(struct bh_ledger *l, const struct bh_ledger_object *o, co
 static void object_settle(struct bh_ledger *l, const struct bh_ledger_object *o, const struct place *p,
                           uint64_t bytes, bool doubt)
 {
-    uint32_t old = object_find(l, o->client, o->object);
+    uint32_t old = ledger_name_find(l, o->client, o->object);
     if (!p->room)
         lose(l, p->gpu, bytes);
     else if (old == LEDGER_NONE || !told_again(l, old, p, bytes))
         object_put(l, o, p, bytes ? block_new(l, p->gpu, bytes, doubt) : LEDGER_NONE);
-    else if (l->objects.at[old].class != o->class) {
+    else if (l->objects.at[old].class != ledger_class(o->class)) {
         l->runs += ledger_is_run(o->class) || ledger_is_run(l->objects.at[old].class);
-        l->objects.at[old].class = o->class;
+        l->objects.at[old].class = ledger_class(o->class) & LEDGER_CLASS_MASK;
     }
 }
 
@@ -492,7 +484,8 @@ void bh_ledger_dup(struct bh_ledger *l, const struct bh_ledger_object *o, uint32
 {
     /* before place_of makes the new object's client, which may bear the name of a client outside of this lease */
     bool ours = owner_find(l, LEDGER_CLIENT, source_client) != LEDGER_NONE;
-    uint32_t from = object_find(l, source_client, source), old = object_find(l, o->client, o->object);
+    uint32_t from = ledger_name_find(l, source_client, source),
+             old = ledger_name_find(l, o->client, o->object);
     uint32_t block = from == LEDGER_NONE ? LEDGER_NONE : l->objects.at[from].block;
     struct bh_ledger_op op = op_of(BH_LEDGER_OP_DUP, o);
     struct place p = place_of(l, o);
@@ -514,7 +507,7 @@ void bh_ledger_dup(struct bh_ledger *l, const struct bh_ledger_object *o, uint32
 
 void bh_ledger_drop(struct bh_ledger *l, uint32_t client, uint32_t object)
 {
-    uint32_t slot = object_find(l, client, object);
+    uint32_t slot = ledger_name_find(l, client, object);
     if (slot == LEDGER_NONE)
         return;
     if (l->objects.at[slot].parent == LEDGER_NONE)
@@ -607,14 +600,14 @@ struct bh_ledger_sum bh_ledger_sum(const struct bh_ledger *l, uint32_t gpu)
 
 uint32_t bh_ledger_gpu_of(const struct bh_ledger *l, uint32_t client, uint32_t object)
 {
-    uint32_t slot = object_find(l, client, object);
+    uint32_t slot = ledger_name_find(l, client, object);
     uint32_t gpu = slot == LEDGER_NONE ? LEDGER_ANYWHERE : l->objects.at[slot].gpu;
     return gpu == LEDGER_ANYWHERE ? UINT32_MAX : gpu;
 }
 
 bool bh_ledger_has(const struct bh_ledger *l, uint32_t client, uint32_t object)
 {
-    return object_find(l, client, object) != LEDGER_NONE;
+    return ledger_name_find(l, client, object) != LEDGER_NONE;
 }
 
 uint64_t bh_ledger_managed(const struct bh_ledger *l, uint32_t pid)

@@ -8,7 +8,7 @@ static const char *check_links(const struct bh_ledger *l, uint32_t slot)
     const struct ledger_object *o = &l->objects.at[slot], *at = l->objects.at;
     if (o->gpu > LEDGER_ANYWHERE)
         return "an object on a GPU that cannot be";
-    if (o->named && bh_idmap_find(&l->names, ledger_key(o->client, o->handle)) != slot)
+    if (o->named && ledger_name_find(l, o->client, o->handle) != slot)
         return "an object that its name does not find";
     if (o->parent == LEDGER_NONE) {
         uint32_t client = bh_idmap_find(&l->owners[LEDGER_CLIENT].ids, o->client);

@@ -5,7 +5,7 @@
 
 static uint32_t slot_of(const struct bh_ledger *l, uint32_t client, uint32_t handle)
 {
-    return bh_idmap_find(&l->names, ledger_key(client, handle));
+    return ledger_name_find(l, client, handle);
 }
 
 /* Two clients (1 and 2); in the first a device 10 with memory 11 and 12, duplicated as 20 in the second. */
@@ -71,7 +71,7 @@ static void bad_refs(struct bh_ledger *l)
 }
 static void bad_blocks(struct bh_ledger *l)
 {
-    ledger_give(&l->blocks, 0);
+    l->blocks.n_free++;
 }
 static void bad_held(struct bh_ledger *l)
 {
@@ -97,9 +97,9 @@ static void bad_client(struct bh_ledger *l)
 {
     uint32_t root = slot_of(l, 2, 2);
     bh_ledger_drop(l, 2, 20);
-    (void)bh_idmap_remove(&l->names, ledger_key(2, 2));
+    ledger_name_remove(l, root);
     l->objects.at[root].live = false;
-    ledger_give(&l->objects, root);
+    ledger_give(&l->objects, root, next);
 }
 static void bad_managed(struct bh_ledger *l)
 {

@@ -80,7 +80,7 @@ static bool do_counted(struct bh_ledger *l, const struct bh_ledger_op *op)
 
 static bool has_client(struct bh_ledger *l, const struct bh_ledger_op *op)
 {
-    if (bh_idmap_find(&l->names, ledger_key(op->client, op->client)) != LEDGER_NONE ||
+    if (ledger_name_find(l, op->client, op->client) != LEDGER_NONE ||
         ledger_live(&l->owners[LEDGER_CLIENT].pool) >= LEDGER_CLIENTS_MAX)
         return false;
     (void)ledger_client_get(l, op->client);
@@ -92,9 +92,9 @@ static bool has_block(struct bh_ledger *l, const struct bh_ledger_op *op)
 {
     if (op->gpu > LEDGER_ANYWHERE || op->bytes > LEDGER_BLOCK_MAX || l->blocks.n >= LEDGER_OBJECTS_MAX)
         return false;
-    const uint32_t slot = ledger_take(&l->blocks); /* may move the pool */
-    l->blocks.at[slot] =
-        (struct ledger_block){.bytes = op->bytes, .gpu = (uint8_t)op->gpu, .doubt = op->flags != 0};
+    const uint32_t slot = ledger_take(&l->blocks, bytes); /* may move the pool */
+    l->blocks.at[slot] = (struct ledger_block){
+        .bytes = op->bytes & LEDGER_BYTES_MASK, .gpu = op->gpu & LEDGER_GPU_MASK, .doubt = op->flags != 0};
     l->gpus[op->gpu].held += op->bytes;
     return true;
 }
@@ -113,8 +113,8 @@ static bool has_object(struct bh_ledger *l, const struct bh_ledger_op *op)
                                                        .handle = op->object,
                                                        .parent = op->parent,
                                                        .block = op->source,
-                                                       .class = op->class,
-                                                       .gpu = (uint8_t)op->gpu,
+                                                       .class = ledger_class(op->class) & LEDGER_CLASS_MASK,
+                                                       .gpu = op->gpu & LEDGER_GPU_MASK,
                                                        .named = named});
     return true;
 }
@@ -168,48 +168,80 @@ static void tell(struct bh_ledger_log to, struct bh_ledger_op op)
     to.fn(to.arg, &op);
 }
 
-static void tell_blocks(struct bh_ledger *l, struct bh_ledger_log to)
+static void tell_block(struct bh_ledger_log to, const struct ledger_block *b)
 {
-    uint32_t n = 0;
+    tell(to, (struct bh_ledger_op){
+                 .kind = BH_LEDGER_OP_HAS_BLOCK, .gpu = b->gpu, .flags = b->doubt, .bytes = b->bytes});
+}
+
+/* How many of each were told. */
+struct told {
+    uint32_t blocks, objects;
+};
+
+/* What more than one object holds; what one alone does is told with it, so that nothing need be remembered. */
+static void tell_shared(struct bh_ledger *l, struct bh_ledger_log to, struct told *n)
+{
     for (size_t i = 0; i < l->blocks.n; i++) {
         struct ledger_block *b = &l->blocks.at[i];
-        if (!b->refs)
+        if (b->refs < 2)
             continue;
-        b->ordinal = n++;
-        tell(to, (struct bh_ledger_op){
-                     .kind = BH_LEDGER_OP_HAS_BLOCK, .gpu = b->gpu, .flags = b->doubt, .bytes = b->bytes});
+        b->ordinal = n->blocks++ & LEDGER_ORDINAL_MASK;
+        tell_block(to, b);
     }
 }
 
-static void tell_object(struct bh_ledger *l, struct bh_ledger_log to, struct ledger_object *o, uint32_t *n)
+/* Its block, as the one that is told may be named. */
+static uint32_t block_told(const struct bh_ledger *l, struct bh_ledger_log to, const struct ledger_object *o,
+                           struct told *n)
 {
-    o->ordinal = (*n)++;
-    if (o->parent == LEDGER_NONE)
-        tell(to, (struct bh_ledger_op){.kind = BH_LEDGER_OP_HAS_CLIENT, .client = o->client});
-    else
-        tell(to, (struct bh_ledger_op){.kind = BH_LEDGER_OP_HAS_OBJECT,
-                                       .client = o->client,
-                                       .object = o->handle,
-                                       .parent = l->objects.at[o->parent].ordinal,
-                                       .source = o->block == LEDGER_NONE ? LEDGER_NONE
-                                                                         : l->blocks.at[o->block].ordinal,
-                                       .class = o->class,
-                                       .gpu = o->gpu,
-                                       .flags = o->named});
+    if (o->block == LEDGER_NONE)
+        return LEDGER_NONE;
+    if (l->blocks.at[o->block].refs > 1)
+        return (uint32_t)l->blocks.at[o->block].ordinal;
+    tell_block(to, &l->blocks.at[o->block]);
+    return n->blocks++;
 }
 
-/* Parents before what is below them. */
-static void tell_tree(struct bh_ledger *l, struct bh_ledger_log to, uint32_t root, uint32_t *n)
+static void tell_object(const struct bh_ledger *l, struct bh_ledger_log to, const struct ledger_object *o,
+                        struct told *n)
+{
+    n->objects++;
+    if (o->parent == LEDGER_NONE) {
+        tell(to, (struct bh_ledger_op){.kind = BH_LEDGER_OP_HAS_CLIENT, .client = o->client});
+        return;
+    }
+    const uint32_t block = block_told(l, to, o, n);
+    tell(to, (struct bh_ledger_op){.kind = BH_LEDGER_OP_HAS_OBJECT,
+                                   .client = o->client,
+                                   .object = o->handle,
+                                   .parent = l->objects.at[o->parent].prev, /* lent */
+                                   .source = block,
+                                   .class = o->class,
+                                   .gpu = o->gpu,
+                                   .flags = o->named});
+}
+
+/*
+ * Parents before what is below them. What is below one names it by its ordinal, which takes the place of `prev` meanwhile;
+ * what was there goes to its first child, where nothing is, for nobody is before it.
+ */
+static void tell_tree(struct bh_ledger *l, struct bh_ledger_log to, uint32_t root, struct told *n)
 {
     struct ledger_object *at = l->objects.at;
     for (uint32_t slot = root;;) {
         tell_object(l, to, &at[slot], n);
         if (at[slot].first != LEDGER_NONE) {
+            at[at[slot].first].prev = at[slot].prev;
+            at[slot].prev = n->objects - 1;
             slot = at[slot].first;
             continue;
         }
-        while (slot != root && at[slot].next == LEDGER_NONE)
+        while (slot != root && at[slot].next == LEDGER_NONE) {
             slot = at[slot].parent;
+            at[slot].prev = at[at[slot].first].prev;
+            at[at[slot].first].prev = LEDGER_NONE;
+        }
         if (slot == root)
             return;
         slot = at[slot].next;
@@ -248,8 +280,8 @@ static void tell_gpus(const struct bh_ledger *l, struct bh_ledger_log to)
 void bh_ledger_snapshot(struct bh_ledger *l, struct bh_ledger_log to)
 {
     const struct ledger_owners *clients = &l->owners[LEDGER_CLIENT], *processes = &l->owners[LEDGER_PROCESS];
-    uint32_t n = 0;
-    tell_blocks(l, to);
+    struct told n = {0};
+    tell_shared(l, to, &n);
     for (size_t i = 0; i < clients->pool.n; i++)
         if (clients->pool.at[i].live)
             tell_tree(l, to, clients->pool.at[i].root, &n);

@@ -35,7 +35,7 @@ static void walk_tree(const struct bh_ledger *l, uint32_t top, struct bh_ledger_
 void bh_ledger_pieces_below(const struct bh_ledger *l, uint32_t client, uint32_t object,
                             struct bh_ledger_pieces *add)
 {
-    const uint32_t top = bh_idmap_find(&l->names, ledger_key(client, object));
+    const uint32_t top = ledger_name_find(l, client, object);
     if (top != LEDGER_NONE)
         walk_tree(l, top, add);
 }
