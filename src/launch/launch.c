@@ -296,13 +296,16 @@ static int let_go(struct state *s, int *ret_exit, struct bh_err *err)
 /* Whoever reads from the command, writes to it or waits for a lock of its must not wait for us. */
 static void close_what_is_the_commands(const struct state *s)
 {
-    const int ours[] = {STDERR_FILENO,
-                        s->signals.fd,
-                        s->warden.fd,
-                        s->fds[BH_LEASE_LISTENER],
-                        s->fds[BH_LEASE_ROOT],
-                        s->fds[BH_LEASE_JOURNAL],
-                        s->probe.fd};
+    const int ours[] = {
+        STDERR_FILENO,
+        s->signals.fd,
+        s->warden.fd,
+        s->fds[BH_LEASE_LISTENER],
+        s->fds[BH_LEASE_ROOT],
+        s->fds[BH_LEASE_JOURNAL],
+        s->probe.fd,
+        s->link.seeker.fd, /* a warden that died before the command was there may have been followed */
+        s->link.governor};
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = STDIN_FILENO; null >= 0 && fd <= STDOUT_FILENO; fd++)
         (void)dup2(null, fd);

@@ -64,8 +64,10 @@ static int decide(struct bh_gate *g, struct bh_gate_call *c)
     if (is_ioctl)
         return bh_gate_ioctl(g, c, (uint32_t)d->args[1], d->args[2]);
     rc = bh_gate_mmap(g, c, d->args[1]);
-    if (rc == BH_GATE_CONTINUE && c->file.what.kind == BH_FILE_UVM)
-        bh_journal_mapping(g->journal, &(struct bh_journal_mapping){c->process->pid, c->tid, d->args[1]});
+    if (rc == BH_GATE_CONTINUE)
+        bh_journal_mapping(g->journal,
+                           &(struct bh_journal_mapping){c->process->pid, c->tid,
+                                                        c->file.what.kind == BH_FILE_UVM ? d->args[1] : 0});
     return rc;
 }
 

@@ -100,10 +100,15 @@ static void expect_mappings(struct bh_gate *g, const struct bh_journal_found *fo
     for (size_t i = 0; i < found->mappings.n; i++) {
         const struct bh_journal_mapping *m = &found->mappings.at[i];
         struct bh_remote_process *p = process_by_pid(g, m->pid);
-        if (p)
-            bh_gate_expect(g, p, m->tid, m->bytes < p->mapped ? m->bytes : p->mapped)->unsettled =
-                true; /* it may have been given up, and mapped since */
+        if (!p)
+            continue;
+        struct bh_remote_mapping *at =
+            bh_gate_expect(g, p, m->tid, m->bytes < p->mapped ? m->bytes : p->mapped);
+        at->unsettled = true; /* it may have been given up, and mapped since */
+        at->lingers = true;
     }
+    for (size_t i = 0; i < g->remote.processes.n; i++)
+        g->remote.processes.at[i]->let_map = true; /* it is not known */
 }
 
 void bh_gate_adopt(struct bh_gate *g, const struct bh_journal_found *found)

@@ -583,10 +583,10 @@ int bh_gate_ioctl(struct bh_gate *g, struct bh_gate_call *c, uint32_t cmd, uint6
 int bh_gate_mmap(struct bh_gate *g, struct bh_gate_call *c, uint64_t length)
 {
     const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    c->process->let_map = true;
-    c->process->let_map_tick = g->ticks;
-    if (c->file.what.kind != BH_FILE_UVM || length == 0)
-        return BH_GATE_CONTINUE;
+    if (length == 0)
+        return BH_GATE_CONTINUE; /* which the kernel refuses */
+    if (c->file.what.kind != BH_FILE_UVM)
+        return bh_gate_let_map(g, c->process, c->tid) ? BH_GATE_CONTINUE : -ENOMEM;
     if (length > UINT64_MAX - page)
         return -ENOMEM;
     return bh_gate_map(g, c, (length + page - 1) / page * page) ? BH_GATE_CONTINUE : -ENOMEM;

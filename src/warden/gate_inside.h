@@ -37,6 +37,7 @@ struct bh_gate {
     int epoll, timer;
     int64_t others_ns;                 /* when these were last looked at */
     uint32_t pace_ms;                  /* what the timer runs at */
+    uint64_t maps_ns;                  /* when everybody's mappings were looked at last */
     uint32_t idle, ticks;              /* ticks since the last call, and ever */
     uint32_t over;                     /* ticks in a row with more than may be */
     uint32_t count_failures;           /* in a row */
@@ -94,6 +95,7 @@ void bh_gate_undo(struct bh_gate *g, struct bh_gate_call *c);
 bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes);
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes);
 /* From now on a thread may map so much. */
+bool bh_gate_let_map(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid);
 struct bh_remote_mapping *bh_gate_expect(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid,
                                          uint64_t bytes);
 /* A thread that calls again has mapped what it was granted, or will not. */

@@ -444,4 +444,74 @@ TEST(mapping_behind_the_gate_is_ended)
     CHECK(sim_end());
 }
 
+static void map_another_file(void)
+{
+    const int memory = memfd_create("another", MFD_CLOEXEC);
+    HOLDS(ftruncate(memory, 4096) == 0 &&
+          mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0) != MAP_FAILED);
+}
+
+/* What was let through was of another file then. The gate has never heard of this one. */
+static void maps_long_after(void)
+{
+    const int uvm = uvm_open();
+    map_another_file();
+    (void)usleep(GIVEN_UP_US);
+    map_now(uvm, 3 * cap);
+    until_killed();
+}
+
+TEST(a_mapping_let_through_long_ago_may_become_another)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    CHECK_EQ(lease(cap, maps_long_after, &s), 128 + SIGKILL);
+    CHECK_STR(s.why_killed,
+              "more managed memory is mapped than the cap of 64 MiB allows: it was mapped behind the gate");
+    CHECK(sim_end());
+}
+
+static uint64_t looks_at_mappings;
+static bool other_stops;
+
+static int64_t counts_looks(uint32_t pid, const int *files, size_t n)
+{
+    looks_at_mappings++;
+    return bh_driver_simulated.mapped(pid, files, n);
+}
+
+static void one_may_linger(void)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        map_another_file();
+        (void)(other_stops && raise(SIGSTOP));
+        until_killed();
+    }
+    (void)usleep(GIVEN_UP_US);
+    HOLDS(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+}
+
+/* One that is stopped may still be about to map; one that waits for something else is not. */
+TEST(who_may_be_about_to_map_is_looked_at_each_time)
+{
+    struct bh_driver driver = bh_driver_simulated;
+    driver.mapped = counts_looks;
+    for (int stops = 0; stops < 2; stops++) {
+        struct bh_gate_stats s;
+        other_stops = stops;
+        looks_at_mappings = 0;
+        lease_driver = &driver;
+        sim_begin();
+        const int rc = lease(cap, one_may_linger, &s);
+        lease_driver = NULL;
+        printf("# %s: %llu looks at mappings, %llu counts\n", stops ? "stopped" : "waits",
+               (unsigned long long)looks_at_mappings, (unsigned long long)s.checks);
+        CHECK_EQ(rc, 0);
+        CHECK_STR(s.why_killed, "");
+        CHECK(stops ? looks_at_mappings * 2 >= s.checks : looks_at_mappings * 2 < s.checks);
+        CHECK(sim_end());
+    }
+}
+
 TEST_MAIN

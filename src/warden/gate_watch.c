@@ -20,15 +20,15 @@
 #include <unistd.h>
 
 enum {
-    OVER_TICKS = 2,     /* in a row: a count taken in the middle of a call may be too high once */
-    IDLE_TICKS = 25,    /* without a call: then it is quiet, ... */
-    QUIET_WHOLE = 3,    /* ... and one tick in so many does more than count */
-    COST_PART = 200,    /* a tick may take this part of the time, but not for longer than ... */
-    STRETCH_MAX = 3,    /* ... so many ticks: with half of one more for the verdict that is 70 ms */
-    MAPS_EVERY = 16,    /* ticks; a process's list of mappings can be long */
-    LOST_EVERY = 64,    /* ticks: for files that nobody has and that hold nothing, ... */
-    LOST_MAX = 64,      /* ... and how many of them may wait for it */
-    GHOSTS_AT_ONCE = 8, /* looked at one by one in a tick */
+    OVER_TICKS = 2,      /* in a row: a count taken in the middle of a call may be too high once */
+    IDLE_TICKS = 25,     /* without a call: then it is quiet, ... */
+    QUIET_WHOLE = 3,     /* ... and one tick in so many does more than count */
+    COST_PART = 200,     /* a tick may take this part of the time, but not for longer than ... */
+    STRETCH_MAX = 3,     /* ... so many ticks: with half of one more for the verdict that is 70 ms */
+    MAPS_NS = 200000000, /* between two looks at everybody's mappings: the list of one can be long */
+    LOST_EVERY = 64,     /* ticks: for files that nobody has and that hold nothing, ... */
+    LOST_MAX = 64,       /* ... and how many of them may wait for it */
+    GHOSTS_AT_ONCE = 8,  /* looked at one by one in a tick */
     COUNT_FAILURES_MAX = 3,
     UVM_FILES_MAX = 16,
     MAPPING_TICKS = 3,
@@ -40,6 +40,7 @@ enum {
     TICK_LOOKS = 128,
     LAST_LOOKS = 1024,   /* ... and before a refusal */
     MAP_NS = 10000000,   /* of processor time: asking for a mapping does not take so long */
+    BACK_NS = 30000000,  /* of it outside of the kernel, which counts it in hundredths: then a call is over */
     AWAIT_NS = 25000000, /* before a refusal */
     COUNT_TRIES = 3,
 };
@@ -151,10 +152,16 @@ static uint32_t behind_the_gate(const struct bh_gate *g, uint64_t *ret_bytes)
  * does not tell in which call a thread is: in mmap it would not wait so that a signal could end that.
  */
 static bool is_settled(const struct bh_gate *g, const struct bh_remote_process *p,
-                       const struct bh_remote_mapping *m, struct bh_thread_seen *seen)
+                       struct bh_remote_mapping *m, struct bh_thread_seen *seen)
 {
     bh_thread_look(p->pid, m->tid, seen);
     if (!seen->state)
+        return true;
+    if (!m->looked)
+        m->user_ns = seen->user_ns;
+    m->looked = true;
+    /* Where nothing was granted this is enough: if it were wrong, all are looked at now and then. */
+    if (m->lingers && seen->user_ns >= m->user_ns + BACK_NS)
         return true;
     if (!g->driver->maps_in_mmap && seen->cpu_ns > m->cpu_ns + MAP_NS)
         return true;
@@ -175,16 +182,22 @@ static uint64_t mapping(struct bh_gate *g, struct bh_remote_process *p)
         const size_t i = p->mapping_look < p->mapping.n ? p->mapping_look : 0;
         struct bh_remote_mapping *m = &p->mapping.at[i];
         struct bh_thread_seen seen = {.state = '?'};
-        if (m->bytes) {
+        bool over = false;
+        if (m->bytes || m->lingers) {
             g->map_looks--;
-            if (is_settled(g, p, m, &seen)) {
+            const bool settled = is_settled(g, p, m, &seen);
+            over = !seen.state ||
+                   (settled && m->lingers); /* it does not come back, or nothing is left to be said */
+            if (settled && m->lingers)
+                p->let_map_tick = g->ticks;
+            if (settled && m->bytes) {
                 m->bytes = 0;
                 m->unsettled = true;
             }
         }
-        if (!seen.state) /* it does not come back */
+        if (over)
             p->mapping.at[i] = p->mapping.at[--p->mapping.n];
-        p->mapping_look = seen.state ? i + 1 : i;
+        p->mapping_look = over ? i : i + 1;
     }
     for (size_t i = 0; i < p->mapping.n; i++)
         bytes += p->mapping.at[i].bytes;
@@ -198,7 +211,7 @@ static void await_mappings(const struct bh_gate *g)
     for (bool runs = true; runs && now_ns() < until;) {
         runs = false;
         for (size_t i = 0; i < g->remote.processes.n && !runs; i++) {
-            const struct bh_remote_process *p = g->remote.processes.at[i];
+            struct bh_remote_process *p = g->remote.processes.at[i];
             for (size_t k = 0; k < p->mapping.n && !runs && now_ns() < until; k++) {
                 struct bh_thread_seen seen;
                 runs = p->mapping.at[k].bytes && !is_settled(g, p, &p->mapping.at[k], &seen) &&
@@ -237,18 +250,19 @@ struct bh_remote_mapping *bh_gate_expect(struct bh_gate *g, struct bh_remote_pro
                                          uint64_t bytes)
 {
     struct bh_remote_mapping *m = bh_vec_push(&p->mapping);
-    struct bh_thread_seen seen;
-    bh_thread_look(p->pid, tid, &seen);
+    struct bh_thread_seen seen = {0};
+    if (!g->driver->maps_in_mmap)
+        bh_thread_look(p->pid, tid, &seen);
     *m = (struct bh_remote_mapping){.tid = tid, .tick = g->ticks, .bytes = bytes, .cpu_ns = seen.most_ns};
     return m;
 }
 
-/* A shared mapping was let through a little while ago: it may have become one of another file. Or a thread may still be about
- * to map what it was granted. */
+/* A shared mapping was let through, and a thread is not known to be done with it, or was a little while ago: it may have become
+ * one of another file. Or a thread may still be about to map what it was granted. */
 static bool may_have_mapped(const struct bh_gate *g, const struct bh_remote_process *p)
 {
     for (size_t i = 0; i < p->mapping.n; i++)
-        if (p->mapping.at[i].bytes)
+        if (p->mapping.at[i].bytes || p->mapping.at[i].lingers)
             return true;
     return p->let_map && g->ticks - p->let_map_tick <= MAPPING_TICKS;
 }
@@ -258,7 +272,7 @@ static bool look_mapped(struct bh_gate *g, struct bh_remote_process *p)
 {
     int files[UVM_FILES_MAX];
     const size_t n = bh_remote_files_of(&g->remote, p, BH_FILE_UVM, files, UVM_FILES_MAX);
-    if (n == 0 && !p->mapped && !may_have_mapped(g, p))
+    if (n == 0 && !p->mapped && !p->let_map && !may_have_mapped(g, p))
         return true;
     /* Before its mappings: a thread that maps in between counts twice for a moment, the other way round not at all. */
     const uint64_t lately = mapping(g, p);
@@ -286,6 +300,8 @@ void bh_gate_mapped(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid
     for (size_t i = p->mapping.n; i-- > 0;)
         if (p->mapping.at[i].tid == tid) {
             unsettled |= p->mapping.at[i].unsettled;
+            if (p->mapping.at[i].lingers)
+                p->let_map_tick = g->ticks;
             p->mapping.at[i] = p->mapping.at[--p->mapping.n];
         }
     /* What was credited is charged again before it is given away. Where that is no longer possible the next tick says so. */
@@ -334,6 +350,17 @@ bool bh_gate_reserve(struct bh_gate *g, uint32_t gpu, uint64_t bytes)
     return good;
 }
 
+/* Of another file, as it seems: which one it is the kernel finds out when the thread has a processor again. */
+bool bh_gate_let_map(struct bh_gate *g, struct bh_remote_process *p, uint32_t tid)
+{
+    if (!has_room_to_map(p))
+        return false;
+    p->let_map = true;
+    p->let_map_tick = g->ticks;
+    bh_gate_expect(g, p, tid, 0)->lingers = true;
+    return true;
+}
+
 bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes)
 {
     struct bh_remote_process *p = c->process;
@@ -354,14 +381,23 @@ bool bh_gate_map(struct bh_gate *g, const struct bh_gate_call *c, uint64_t bytes
 
 /* ---- ending a lease ---- */
 
+static uint64_t kill_from(const struct bh_gate *g, size_t first)
+{
+    uint64_t killed = 0;
+    for (size_t i = first; i < g->remote.processes.n; i++)
+        killed += syscall(SYS_pidfd_send_signal, g->remote.processes.at[i]->pidfd, SIGKILL, NULL, 0) == 0;
+    return killed;
+}
+
 /* Also those who never asked for anything, and hold the files of one that did. */
 void bh_gate_end(struct bh_gate *g, const char *why)
 {
-    uint64_t killed = 0;
-    bh_remote_find_holders(&g->remote);
-    for (size_t i = 0; i < g->remote.processes.n; i++)
-        killed += syscall(SYS_pidfd_send_signal, g->remote.processes.at[i]->pidfd, SIGKILL, NULL, 0) == 0;
+    /* First those who are known: to find the others takes long where there are many processes with many files. */
+    uint64_t killed = kill_from(g, 0);
+    const size_t known = g->remote.processes.n;
     (void)syscall(SYS_pidfd_send_signal, g->config->root, SIGKILL, NULL, 0);
+    bh_remote_find_holders(&g->remote);
+    killed += kill_from(g, known);
     if (g->stats->killed)
         return; /* the first reason is the true one */
     g->stats->killed = killed;
@@ -500,14 +536,22 @@ static bool are_lost_due(struct bh_gate *g)
            is_quiet(g) || lost_hold(g);
 }
 
-/* What was closed, proved, mapped and unmapped since the last time. False: more is mapped than may be. */
-static bool look_around(struct bh_gate *g)
+/* What was closed, and proved to be gone, since the last time. */
+static void look_around(struct bh_gate *g)
 {
     g->remote.age++;
     bh_remote_sweep(&g->remote);
     (void)bh_proof_settle(&g->proof);
     bh_proof_look_again(&g->proof);
-    return look_all_mapped(g, g->ticks % MAPS_EVERY == 0 || g->over || is_quiet(g), TICK_LOOKS);
+}
+
+/* False: more is mapped than may be. */
+static bool look_for_mapped(struct bh_gate *g, uint64_t now)
+{
+    const bool all = g->over || now - g->maps_ns >= MAPS_NS;
+    if (all)
+        g->maps_ns = now;
+    return look_all_mapped(g, all, TICK_LOOKS);
 }
 
 void bh_gate_tick(struct bh_gate *g)
@@ -515,7 +559,9 @@ void bh_gate_tick(struct bh_gate *g)
     const uint64_t began = now_ns();
     g->ticks++;
     const bool whole = !is_quiet(g) || g->over || g->ticks % QUIET_WHOLE == 0;
-    const bool mapped_well = !whole || look_around(g);
+    if (whole)
+        look_around(g);
+    const bool mapped_well = look_for_mapped(g, began);
     bh_gate_count(g);
     if (bh_watchdog_bit(g->watchdog))
         bh_gate_end(g, "a process of it kept the warden waiting for its memory");

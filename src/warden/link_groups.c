@@ -51,7 +51,6 @@ static bool read_slice(struct bh_gate *gate, const struct bh_group *at, uint32_t
 static void set_slice(struct bh_gate *gate, struct bh_group *at, uint32_t slice_us, int64_t now_ms)
 {
     uint64_t us = slice_us;
-    const bool again = at->set_us == slice_us && at->reads_us; /* it reads back as it did */
     if (!at->set_us && !at->own_us)
         (void)read_slice(gate, at, &at->own_us);
     if (!control(gate, at, RM_CTRL_GROUP_SET_TIMESLICE, &us, sizeof(us)))
@@ -59,7 +58,8 @@ static void set_slice(struct bh_gate *gate, struct bh_group *at, uint32_t slice_
     gate->stats->slices_set++;
     at->set_us = slice_us;
     at->set_ms = now_ms;
-    if (!again && !read_slice(gate, at, &at->reads_us)) /* it may be rounded */
+    /* It may be rounded. Each time: one who changes it just now makes himself what it reads as, but not for long. */
+    if (!read_slice(gate, at, &at->reads_us))
         at->reads_us = slice_us;
 }
 
@@ -160,7 +160,6 @@ size_t bh_groups_look(struct bh_groups *g, struct bh_gate *gate, int64_t now_ms,
         if (at->set_us && read_slice(gate, at, &us) && us != at->reads_us) {
             if (n < BH_GROUPS_FOUND_MAX)
                 ret[n++] = (struct bh_groups_found){at->gpu, us};
-            at->reads_us = 0; /* or what it read as was not what it is rounded to */
             apply(g, gate, at, now_ms);
         } else if (young || now_ms - at->set_ms >= AGAIN_MS) {
             apply(g, gate, at, now_ms);

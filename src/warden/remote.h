@@ -36,8 +36,11 @@ struct bh_remote_slot {
 struct bh_remote_mapping {
     uint32_t tid, tick;
     uint64_t bytes;
-    uint64_t cpu_ns; /* the thread's processor time when it was let through */
-    bool unsettled;  /* when the thread comes back it is looked at what it has mapped */
+    uint64_t cpu_ns;  /* the thread's processor time when it was let through, and ... */
+    uint64_t user_ns; /* ... what it had of that outside of the kernel when it was looked at first */
+    bool looked;
+    bool unsettled; /* when the thread comes back it is looked at what it has mapped */
+    bool lingers;   /* nothing was granted: a mapping of another file was let through */
 };
 
 struct bh_remote_process {
@@ -50,7 +53,8 @@ struct bh_remote_process {
     BH_VEC(struct bh_remote_slot) slots;
     int32_t params_apart; /* how far behind an allocation its parameters were the last time; 0: not near */
     uint64_t mapped;      /* managed memory granted */
-    bool let_map;         /* a shared mapping of another file was let through, at this tick of the gate */
+    bool
+        let_map; /* a shared mapping of another file was let through; when, or that it was over, at this tick */
     uint32_t let_map_tick;
     BH_VEC(struct bh_remote_mapping) mapping; /* of it: what threads may be about to map, one each */
     size_t mapping_next; /* of these: the next to be looked at, whether it has ended, ... */

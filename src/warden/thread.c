@@ -85,7 +85,9 @@ void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret)
     const bool told = line[0] || errno == ENOENT || errno == ESRCH;
     const char *state = field_of(line, STATE_FIELD);
     *ret = (struct bh_thread_seen){.state = !told ? '?' : state && !strchr("ZXx", *state) ? *state : '\0'};
-    const uint64_t units = number_at(field_of(line, CPU_FIELD)) + number_at(field_of(line, CPU_FIELD + 1));
+    const uint64_t user = number_at(field_of(line, CPU_FIELD));
+    const uint64_t units = user + number_at(field_of(line, CPU_FIELD + 1));
+    ret->user_ns = user * UNIT_NS;
     (void)snprintf(path, sizeof(path), "/proc/%u/task/%u/schedstat", pid, tid);
     bh_waits_head(path, line, sizeof(line));
     ret->cpu_ns = ret->most_ns = number_at(line);

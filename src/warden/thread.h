@@ -10,6 +10,7 @@ struct bh_thread_seen {
     char state;       /* as /proc/PID/stat has it; '\0': it is gone, or as good as; '?': it cannot be told */
     uint64_t cpu_ns;  /* its processor time: at least this much, and ... */
     uint64_t most_ns; /* ... at most this much */
+    uint64_t user_ns; /* of it outside of the kernel, about: told in hundredths of a second */
 };
 void bh_thread_look(uint32_t pid, uint32_t tid, struct bh_thread_seen *ret);
 

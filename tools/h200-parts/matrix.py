@@ -21,7 +21,7 @@ OTHERS = ('module', 'heap', 'stack', 'ipc', 'import', 'external')
 CROWDED = ('mixed', 'managed', 'vmm-released', 'async', 'array', 'graph', 'vmm', 'pool', 'pitch', 'array3d', 'module', 'import', 'external', 'ipc',
            'plain', 'heap', 'stack', 'small', 'contexts')
 CONTEXT_MANAGED = 2 * MIB  # what a context maps of managed memory for itself: charged, and in no process's count
-AHEAD_PIECE, AHEAD_MOST = 128 * MIB, GIB
+AHEAD_PIECE, AHEAD_MOST = 128 * MIB, 640 * MIB
 ORPHANED = ('import', 'external')  # who exported it has ended: such memory is in no process's count
 NEAR = 2 * GIB  # a path that stopped further below the cap than this did not reach it
 LEDGER_SLACK = 2 * MIB
@@ -111,8 +111,10 @@ def judge(table, race, path, n, cap):
     # gate 128 to 640 MiB lay there beside what 27 processes had.
     of_card = w.card - race.drivers
     held = max(w.held, of_card) if managed else w.held
-    ahead = max(0, of_card - race.counted - race.mapped) if managed else 0
-    beyond = max(0, held - (ahead if ahead % AHEAD_PIECE == 0 and ahead <= AHEAD_MOST else 0) - cap)
+    # By what was counted and mapped at one moment, while all was held.
+    ahead = max(0, race.counted_card - race.drivers - race.counted - race.mapped) if managed else 0
+    spare = ahead if ahead % AHEAD_PIECE == 0 and ahead <= AHEAD_MOST else 0
+    beyond = max(0, w.held - cap, of_card - spare - cap if managed else 0)
     peak = peak_of(race.err)
     reached = path in OTHERS or held > cap - NEAR
     # With little managed memory for each of many, some get all that they ask for.
