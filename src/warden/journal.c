@@ -24,11 +24,14 @@
 
 #define MAGIC  UINT64_C(0x6c6e6a2d64686b62) /* bkhd-jnl */
 #define PACKED (UINT64_C(1) << 63) /* in the word: its half has packed records, and it counts bytes */
+#ifndef BH_JOURNAL_OLD_RECORDS     /* a test has halves that are soon full */
+#define BH_JOURNAL_OLD_RECORDS (1 << 22)
+#endif
 enum {
     VERSION = 2,
     VERSION_OLD = 1, /* what is in force when it is taken over has records of it */
     HEAD_BYTES = 4096,
-    OLD_RECORDS = 1 << 22,
+    OLD_RECORDS = BH_JOURNAL_OLD_RECORDS,
     /* a full ledger (2^20 objects and as many blocks), its claims and a million files, and none takes 64 bytes */
     HALF_BYTES = OLD_RECORDS * 64,
     SOON_BYTES = 32 << 10,   /* after which a half is written anew, unless what is there is much by itself */
@@ -175,11 +178,20 @@ void bh_journal_set_stage(struct bh_journal *j, enum bh_journal_stage stage)
         atomic_store_explicit(&j->head->word, word_of(j, stage), memory_order_release);
 }
 
-/* The pages of a half that held much are given back. */
+static size_t bytes_in(const struct bh_journal *j)
+{
+    return (size_t)j->n * (j->old ? sizeof(struct old_record) : 1);
+}
+
+/* The pages of a half behind what is in it are given back. They may be larger than the head, and then the first and the last
+ * one of a half have something of its neighbours too: only whole ones, and the kernel would round a length up by itself. */
 static void release(const struct bh_journal *j, uint32_t half, size_t bytes)
 {
-    if (bytes > KEEP_BYTES)
-        (void)madvise(j->halves[half] + KEEP_BYTES, HALF_BYTES - KEEP_BYTES, MADV_REMOVE);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), at = HEAD_BYTES + half * (size_t)HALF_BYTES;
+    const size_t from = (at + (bytes > KEEP_BYTES ? bytes : KEEP_BYTES) + page - 1) / page * page;
+    const size_t to = (at + HALF_BYTES) / page * page;
+    if (from < to)
+        (void)madvise((uint8_t *)j->head + from, to - from, MADV_REMOVE);
 }
 
 /* As much in changes as what is there: as seldom as memory allows, since that is held once more meanwhile. */
@@ -199,7 +211,7 @@ static void pack_init(struct bh_journal_pack *pack, uint32_t half)
 void bh_journal_compact(struct bh_journal *j, enum bh_journal_stage stage)
 {
     const uint32_t old = j->half;
-    const size_t old_bytes = (size_t)j->n * (j->old ? sizeof(struct old_record) : 1);
+    const bool was_much = bytes_in(j) > KEEP_BYTES;
     j->half = !old;
     j->n = j->counts = 0;
     j->full = j->old = false;
@@ -211,7 +223,8 @@ void bh_journal_compact(struct bh_journal *j, enum bh_journal_stage stage)
     j->head->version =
         VERSION; /* before the word: who knows the old records alone must not see it with these */
     bh_journal_set_stage(j, j->full ? BH_JOURNAL_LOST : stage);
-    release(j, old, old_bytes);
+    if (was_much)
+        release(j, old, 0);
 }
 
 void bh_journal_commit(struct bh_journal *j, enum bh_journal_stage stage)
@@ -537,6 +550,10 @@ int bh_journal_adopt(int fd, uint64_t cap_bytes, uint64_t seed, struct bh_journa
         bh_journal_free(j);
         return rc;
     }
+    /* Who was here before may have died before it gave memory back, or with much written that does not count: nobody else
+     * would know of that. */
+    release(j, !j->half, 0);
+    release(j, j->half, bytes_in(j));
     j->head->stats.why_killed[sizeof(j->head->stats.why_killed) - 1] = '\0';
     *ret = j;
     return BH_OK;

@@ -341,6 +341,58 @@ TEST(a_half_gives_its_memory_back_when_it_is_not_in_force_and_not_before)
     end();
 }
 
+/* What does not count, and is much; then it is killed. */
+static void write_much(uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        take((5 + i) * 4099, 10);
+    _exit(3);
+}
+
+TEST(what_the_one_before_did_not_give_back_is_given_back_by_the_next)
+{
+    enum { N = 60000, ROOM = 96 << 10 }; /* a record has three bytes or more */
+    struct bh_journal *j;
+    struct bh_journal_found found;
+    int status = 0;
+    CHECK(begin());
+    for (uint32_t i = 0; i < N; i++)
+        take((5 + i) * 4099, 10);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    bh_journal_compact(it.j, BH_JOURNAL_IDLE);
+    CHECK(bytes_of_journal() > N * 2);
+    /* What is in force is little from here on. */
+    bh_ledger_process_gone(it.l, 10);
+    take(5, 7);
+    pid_t pid = fork();
+    if (pid == 0)
+        compact_until_it_gives_back();
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS);
+    CHECK(bytes_of_journal() > N * 2);
+    CHECK_EQ(bh_journal_adopt(it.fd, CAP, 5, &j, &found, NULL), 0);
+    CHECK(bytes_of_journal() < ROOM);
+    bh_journal_free(it.j);
+    bh_ledger_free(it.l);
+    it.j = j;
+    it.l = found.ledger;
+    found.ledger = NULL;
+    bh_journal_found_fini(&found);
+    bh_journal_attach(it.j, it.l, tell_rest, NULL);
+    (void)fflush(stdout);
+    pid = fork();
+    if (pid == 0)
+        write_much(N);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 3);
+    CHECK(bytes_of_journal() > N * 2);
+    CHECK_EQ(held_after(NULL), 7);
+    CHECK(bytes_of_journal() < ROOM);
+    /* and it is written on as if that had never been there */
+    take(6, 20);
+    bh_journal_commit(it.j, BH_JOURNAL_IDLE);
+    CHECK_EQ(held_after(NULL), 27);
+    end();
+}
+
 /* ---- one of version 1 ---- */
 
 /* As it.l is, files and all, in the half given. */

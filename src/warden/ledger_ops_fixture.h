@@ -5,13 +5,33 @@
 
 #include "warden/ledger_state.h"
 
+static inline bool ops_same(const struct bh_ledger *a, const struct ledger_object *o,
+                            const struct bh_ledger *b, const struct ledger_object *p)
+{
+    if (o->gpu != p->gpu || o->class != p->class || (o->block == LEDGER_NONE) != (p->block == LEDGER_NONE))
+        return false;
+    if (o->block == LEDGER_NONE)
+        return true;
+    const struct ledger_block *m = &a->blocks.at[o->block], *n = &b->blocks.at[p->block];
+    return m->bytes == n->bytes && m->refs == n->refs && m->gpu == n->gpu && m->doubt == n->doubt;
+}
+
+/* Blocks of objects that have lost their names are among them, and mostly they. */
+static inline size_t ops_doubted(const struct bh_ledger *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->blocks.n; i++)
+        n += l->blocks.at[i].refs && l->blocks.at[i].doubt;
+    return n;
+}
+
 static inline size_t ops_named(const struct bh_ledger *a, const struct bh_ledger *b)
 {
     size_t same = 0;
     for (size_t i = 0; i < a->objects.n; i++) {
         const struct ledger_object *o = &a->objects.at[i];
-        same += o->live && o->named && bh_ledger_has(b, o->client, o->handle) &&
-                bh_ledger_gpu_of(a, o->client, o->handle) == bh_ledger_gpu_of(b, o->client, o->handle);
+        const uint32_t there = o->live && o->named ? ledger_name_find(b, o->client, o->handle) : LEDGER_NONE;
+        same += there != LEDGER_NONE && ops_same(a, o, b, &b->objects.at[there]);
     }
     return same;
 }
@@ -32,6 +52,8 @@ static inline const char *ops_differ(const struct bh_ledger *a, const struct bh_
         ledger_live(&a->blocks) != ledger_live(&b->blocks) ||
         ledger_live(&a->claims) != ledger_live(&b->claims) || a->names.n != b->names.n)
         return "objects, blocks or claims differ";
+    if (ops_doubted(a) != ops_doubted(b))
+        return "what is in doubt differs";
     return ops_named(a, b) == a->names.n ? NULL : "names differ";
 }
 

@@ -152,6 +152,19 @@ TEST(a_name_told_again_as_a_channel_is_one)
     bh_ledger_free(l);
 }
 
+TEST(a_class_that_no_driver_has_is_not_the_one_it_ends_with)
+{
+    struct bh_ledger *l = filled();
+    bh_ledger_object(l, &(struct bh_ledger_object){.client = CLIENT,
+                                                   .parent = DEVICE,
+                                                   .object = 0x77,
+                                                   .class = 1 << 24 | RM_CLASS_CHANNEL_HOPPER,
+                                                   .gpu = UINT32_MAX});
+    CHECK(bh_ledger_has(l, CLIENT, 0x77));
+    CHECK_EQ(count_runs(l, RM_CLASS_CHANNEL_HOPPER), 0);
+    bh_ledger_free(l);
+}
+
 TEST(channels_of_every_generation)
 {
     static const uint32_t are[] = {0xc36f, 0xc46f, 0xc56f, 0xc86f, 0xc96f, 0xca6f},
