@@ -181,8 +181,8 @@ static int loop(struct bh_gate *g, struct bh_err *err)
     if (rc < 0)
         return rc;
     /* They may still be closing their files: what a lease held is given back when its last process is gone. */
-    const uint32_t last = g->ticks + LAST_MS / g->config->tick_ms;
-    while (g->remote.processes.n && g->ticks < last) {
+    const int64_t last_ns = bh_remote_tick_ns() + (int64_t)LAST_MS * 1000000;
+    while (g->remote.processes.n && bh_remote_tick_ns() < last_ns) {
         bh_gate_wake(g);
         if (poll(&others, 1, -1) > 0)
             on_others(g);

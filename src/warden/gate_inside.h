@@ -35,13 +35,13 @@ struct bh_gate {
     void *counter;
     size_t n_gpus;
     int epoll, timer;
-    int64_t others_ns;                 /* when these were last looked at */
-    uint32_t pace_ms;                  /* what the timer runs at */
-    uint64_t maps_ns;                  /* when everybody's mappings were looked at last */
-    uint32_t idle, ticks;              /* ticks since the last call, and ever */
-    uint32_t over;                     /* ticks in a row with more than may be */
-    uint32_t count_failures;           /* in a row */
-    uint32_t map_looks;                /* at threads that may be about to map: so many more this time */
+    int64_t others_ns;         /* when these were last looked at */
+    uint32_t pace_ms;          /* what the timer runs at */
+    uint64_t maps_ns, lost_ns; /* when everybody's mappings, and files that nobody has, were looked at last */
+    uint32_t idle, ticks;      /* ticks since the last call, and ever */
+    uint32_t over;             /* ticks in a row with more than may be */
+    uint32_t count_failures;   /* in a row */
+    uint32_t map_looks;        /* at threads that may be about to map: so many more this time */
     uint64_t forgiven[BH_LEDGER_GPUS]; /* counted beyond what was granted when this warden took over */
     struct bh_proof proof;
     struct bh_rights_own rights;

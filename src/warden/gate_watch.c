@@ -26,7 +26,7 @@ enum {
     COST_PART = 200,     /* a tick may take this part of the time, but not for longer than ... */
     STRETCH_MAX = 3,     /* ... so many ticks: with half of one more for the verdict that is 70 ms */
     MAPS_NS = 200000000, /* between two looks at everybody's mappings: the list of one can be long */
-    LOST_EVERY = 64,     /* ticks: for files that nobody has and that hold nothing, ... */
+    LOST_EVERY = 64,     /* ticks at full pace: for files that nobody has and that hold nothing, ... */
     LOST_MAX = 64,       /* ... and how many of them may wait for it */
     GHOSTS_AT_ONCE = 8,  /* looked at one by one in a tick */
     COUNT_FAILURES_MAX = 3,
@@ -530,10 +530,10 @@ static void pace_on(struct bh_gate *g, uint64_t cost_ns)
     pace(g, bh_gate_pace_ms(g->config->tick_ms, cost_ns, is_quiet(g), g->over > 0));
 }
 
-static bool are_lost_due(struct bh_gate *g)
+static bool are_lost_due(struct bh_gate *g, uint64_t now)
 {
-    return g->ticks % LOST_EVERY == 0 || g->remote.n_lost >= LOST_MAX || g->remote.processes.n == 0 ||
-           is_quiet(g) || lost_hold(g);
+    return now - g->lost_ns >= (uint64_t)LOST_EVERY * g->config->tick_ms * 1000000 ||
+           g->remote.n_lost >= LOST_MAX || g->remote.processes.n == 0 || is_quiet(g) || lost_hold(g);
 }
 
 /* What was closed, and proved to be gone, since the last time. */
@@ -567,7 +567,8 @@ void bh_gate_tick(struct bh_gate *g)
         bh_gate_end(g, "a process of it kept the warden waiting for its memory");
     judge(g, !mapped_well);
     /* What these hold was open here, and so in this count. */
-    if (whole && are_lost_due(g) && bh_remote_find_lost(&g->remote)) {
+    if (whole && g->remote.n_lost && are_lost_due(g, began) && bh_remote_find_lost(&g->remote)) {
+        g->lost_ns = began;
         (void)nothing_behind(g);
         bh_remote_close_lost(&g->remote);
     }

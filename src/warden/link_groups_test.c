@@ -147,7 +147,7 @@ TEST(one_race_won_does_not_hide_those_that_follow)
     order(0, 5000, 1, 1000);
     card.meddles_us = 0;
     for (int64_t now = 2100; now < 62100; now += 100) {
-        card.slice[1] = 90000;
+        card.slice[0] = 90000;
         found += look(now);
     }
     CHECK(found > 500);
