@@ -4,6 +4,7 @@
 #include "warden/gate_inside.h"
 #include "warden/thread.h"
 
+#include <dirent.h>
 #include <sched.h>
 
 static const uint64_t cap = 64 * BH_MIB;
@@ -174,6 +175,43 @@ TEST(a_tenant_with_more_than_its_cap_is_ended)
     CHECK_STR(s.why_killed,
               "the driver counts 104 MiB on GPU 0, more than the cap of 64 MiB: memory was obtained "
               "behind the gate");
+    CHECK(holds_nothing_soon());
+    CHECK(sim_end());
+}
+
+/* All processes of the machine are looked through for who else has a lease's files: by then it has ended. */
+static enum { UNWATCHED, NOT_LOOKED, LOOKED_BEFORE, LOOKED_AFTER } looked;
+
+DIR *__real_opendir(const char *path);
+DIR *__wrap_opendir(const char *path);
+DIR *__wrap_opendir(const char *path)
+{
+    if (looked == NOT_LOOKED && strcmp(path, "/proc") == 0) {
+        looked = LOOKED_BEFORE;
+        for (int i = 0; i < 3000 && looked == LOOKED_BEFORE; i++) {
+            looked = kill((pid_t)shared->number[0], 0) < 0 ? LOOKED_AFTER : LOOKED_BEFORE;
+            (void)usleep(1000);
+        }
+    }
+    return __real_opendir(path);
+}
+
+static void much_behind_by_name(void)
+{
+    shared->number[0] = (uint64_t)getpid();
+    much_behind();
+}
+
+TEST(who_is_known_is_ended_before_the_others_are_looked_for)
+{
+    struct bh_gate_stats s;
+    sim_begin();
+    looked = NOT_LOOKED;
+    const int rc = lease(cap, much_behind_by_name, &s);
+    const int when = looked;
+    looked = UNWATCHED;
+    CHECK_EQ(rc, 128 + SIGKILL);
+    CHECK_EQ(when, LOOKED_AFTER);
     CHECK(holds_nothing_soon());
     CHECK(sim_end());
 }
