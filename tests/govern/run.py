@@ -260,6 +260,7 @@ def test_a_pause_ends_with_the_governor():
         order(env, 'pause', 'a')
         os.kill(governor(env), signal.SIGKILL)
         done(p)  # it goes on
+        until(lambda: row(env, 'a'))  # with another one, which is found in its own time
         _, err = rate(p)
         has(err, 'the governor was gone; shares go on with another one')
 

@@ -49,7 +49,11 @@ class Storm:
         return [p for p in self.ours if p.poll() is None]
 
     def governor(self):
-        self.governors += kill(run.governor(self.env))
+        """One that is dying must not be taken for the one that serves: who is the last may leave its socket."""
+        pid = run.governor(self.env)
+        self.governors += kill(pid)
+        if pid:
+            gate.gone(pid)
 
     def warden(self):
         p = self.dice.choice(self.alive() or self.ours)
