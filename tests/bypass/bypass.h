@@ -154,8 +154,8 @@ struct bp_attempt {
     const char *what; /* with BP_REAL: why only there */
 };
 /* Each ends with a row without a name. */
-extern const struct bp_attempt bp_forms[], bp_handles[], bp_keep[], bp_late[], bp_races[], bp_maps[], bp_processes[],
-    bp_reach[], bp_outsiders[], bp_steer[], bp_cuda[];
+extern const struct bp_attempt bp_forms[], bp_handles[], bp_keep[], bp_late[], bp_races[], bp_maps[],
+    bp_processes[], bp_reach[], bp_outsiders[], bp_steer[], bp_cuda[];
 
 /* helpers outside of the lease (watch.c) */
 int bp_watch(void);                   /* says what of the card is used, as it changes, and who is stopped */
