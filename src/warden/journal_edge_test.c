@@ -146,19 +146,6 @@ static void tell_file(void *arg, struct bh_journal *j)
     bh_journal_slot(j, &(struct bh_journal_slot){.pid = 1, .fd = 3, .file = it.file});
 }
 
-static void keep(void *arg, const struct bh_ledger_op *op)
-{
-    if (!bh_ledger_apply(arg, op))
-        abort();
-}
-
-static struct bh_ledger *copy_of(struct bh_ledger *l)
-{
-    struct bh_ledger *copy = bh_ledger_new(STORM_CAP);
-    bh_ledger_snapshot(l, (struct bh_ledger_log){keep, copy});
-    return copy;
-}
-
 static void clear_call(void)
 {
     it.armed = false;
@@ -173,7 +160,7 @@ static void make_it_count(struct bh_choice *c)
 {
     const uint32_t how = bh_choose(c, 8);
     const enum bh_journal_stage stage = how ? (enum bh_journal_stage)bh_choose(c, 3) : BH_JOURNAL_IDLE;
-    it.next = (struct state){copy_of(s.l), stage, it.file};
+    it.next = (struct state){ops_copy(s.l), stage, it.file};
     if (how == 0)
         clear_call();
     else if (how == 1)
@@ -201,7 +188,7 @@ static bool begin(struct bh_choice *c, uint64_t seed)
     it.fd = memfd_create("journal-edge", MFD_CLOEXEC);
     it.copy = memfd_create("journal-edge-copy", MFD_CLOEXEC);
     storm_init(&s, c, seed);
-    it.then.l = copy_of(s.l);
+    it.then.l = ops_copy(s.l);
     if (bh_journal_new(it.fd, STORM_CAP, &it.j, NULL) < 0)
         return false;
     bh_journal_attach(it.j, s.l, tell_file, NULL);
@@ -300,7 +287,7 @@ static bool begin_small(uint32_t half)
     for (uint32_t i = 0; i <= half; i++)
         bh_journal_compact(it.j, BH_JOURNAL_IDLE);
     bh_ledger_free(it.then.l);
-    it.then = (struct state){copy_of(s.l), BH_JOURNAL_IDLE, 0};
+    it.then = (struct state){ops_copy(s.l), BH_JOURNAL_IDLE, 0};
     return true;
 }
 
@@ -347,7 +334,7 @@ static const char *fill(uint32_t half, bool much)
     if (half_in_force() != !in)
         why = "it is in the same half";
     bh_ledger_free(it.then.l);
-    it.then = (struct state){copy_of(s.l), BH_JOURNAL_ANSWERED, much};
+    it.then = (struct state){ops_copy(s.l), BH_JOURNAL_ANSWERED, much};
     why = why ? why : look();
     end_small();
     return why;

@@ -21,20 +21,6 @@ static void tell_rest(void *arg, struct bh_journal *j)
         bh_journal_process(j, &(struct bh_journal_process){s.processes[i].pid, 1});
 }
 
-/* How it was when it last counted, from a snapshot taken then. */
-static void keep(void *arg, const struct bh_ledger_op *op)
-{
-    if (!bh_ledger_apply(arg, op))
-        abort();
-}
-
-static struct bh_ledger *copy_of(struct bh_ledger *l)
-{
-    struct bh_ledger *copy = bh_ledger_new(STORM_CAP);
-    bh_ledger_snapshot(l, (struct bh_ledger_log){keep, copy});
-    return copy;
-}
-
 static const char *look(int fd, const struct bh_ledger *then)
 {
     struct bh_journal *j;
@@ -89,7 +75,7 @@ static const char *storm_of(uint64_t seed)
     if (bh_journal_new(fd, STORM_CAP, &j, NULL) < 0)
         return "no journal";
     bh_journal_attach(j, s.l, tell_rest, NULL);
-    struct bh_ledger *then = copy_of(s.l);
+    struct bh_ledger *then = ops_copy(s.l);
     const char *why = NULL;
     for (uint32_t step = 0; c.left && !s.why && !why; step++) {
         storm_step(&s);
@@ -100,7 +86,7 @@ static const char *storm_of(uint64_t seed)
             else
                 bh_journal_commit(j, (enum bh_journal_stage)(what % 3));
             bh_ledger_free(then);
-            then = copy_of(s.l);
+            then = ops_copy(s.l);
             if (bh_choose(&c, 8) == 0)
                 why = follow(fd, &j);
         }
