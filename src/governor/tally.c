@@ -93,12 +93,20 @@ static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum 
         ret->turn_ns = (uint32_t)turn_ns;
 }
 
+static uint64_t interval_ns(const struct bh_tally_card *c, bool often)
+{
+    const uint64_t turns_ns = c->active * BH_TALLY_EACH_NS;
+    if (!often || turns_ns > BH_TALLY_ALONE_NS)
+        return BH_TALLY_ALONE_NS;
+    return turns_ns > BH_TALLY_NS ? turns_ns : BH_TALLY_NS;
+}
+
 bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct bh_tally *ret)
 {
     if (c->active >= 2)
         c->competed_ns = now_ns;
     const bool often = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
-    if (c->elapsed_us * 1000 < (seldom ? BH_TALLY_SELDOM_NS : often ? BH_TALLY_NS : BH_TALLY_ALONE_NS))
+    if (c->elapsed_us * 1000 < (seldom ? BH_TALLY_SELDOM_NS : interval_ns(c, often)))
         return false;
     const bool wanted = often || c->used;
     if (wanted) {

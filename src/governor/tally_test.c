@@ -136,18 +136,35 @@ TEST(a_step_of_no_time_and_one_lease)
     CHECK(tally.n == 1 && tally.at[0].gpu_permille == 1000 && tally.at[0].active);
 }
 
-TEST(who_has_no_place_is_not_hidden)
+/* With so many who work. */
+static int steps_until_closed(size_t n)
 {
     const struct bh_sense_got some = {.gpu_ns = MS};
     const struct bh_govern_told told = told_of(true, false);
-    begin();
-    for (int i = 0; i < 40; i++) {
+    int i = 0;
+    do {
         bh_tally_begin(&card, STEP_US);
-        for (size_t k = 0; k < BH_COUNT_OF(leases); k++)
+        for (size_t k = 0; k < n; k++)
             bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
-        CHECK_EQ(bh_tally_end(&card, now += 5 * MS, false, &tally), i == 39);
-    }
+    } while (i++ < 1000 && !bh_tally_end(&card, now += STEP_US * UINT64_C(1000), false, &tally));
+    return i;
+}
+
+TEST(who_has_no_place_is_not_hidden)
+{
+    begin();
+    CHECK_EQ(steps_until_closed(BH_COUNT_OF(leases)), 200);
     CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);
+}
+
+TEST(the_interval_of_many_has_two_turns_of_each)
+{
+    begin();
+    CHECK_EQ(steps_until_closed(3), 40);
+    CHECK_EQ(steps_until_closed(8), 103); /* 512 ms */
+    CHECK_EQ(steps_until_closed(15), 192);
+    CHECK_EQ(steps_until_closed(16), 200); /* a second */
+    CHECK(tally.n == 16 && !tally.left_out);
 }
 
 TEST_MAIN

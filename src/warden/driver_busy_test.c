@@ -15,10 +15,11 @@ enum { A = 4242, B = 4243, MS = 1000000, RING_SIZE = 8192, CLIENT = 7, SUBDEVICE
 static struct {
     uint32_t fail; /* this class or command answers with status */
     uint32_t status;
-    uint32_t objects, gets, flushes, asks;
+    uint32_t objects, gets, flushes, asks, times;
     int files[4], n_files;
     bool clock;
     uint64_t behind_ns; /* by so much its answers are, against the records */
+    int64_t fast_ppm;   /* our own clock, against the card's */
     struct rm_event_buffer_head *head;
     struct rm_switch_record *ring;
     struct book_tape tape;
@@ -72,6 +73,7 @@ static uint32_t play_control(const struct rm_control *a)
     case RM_CTRL_EVENT_BUFFER_ENABLE:
         return ((struct rm_event_buffer_enable *)params)->keep == RM_KEEP_OLDEST ? RM_OK : RM_INVALID_STATE;
     case RM_CTRL_TIMER_GET_TIME:
+        card.times++;
         *(uint64_t *)params = card.tape.now_ns - card.behind_ns;
         return card.clock ? RM_OK : RM_NOT_SUPPORTED;
     case RM_CTRL_PERF_USE_SAMPLES:
@@ -128,9 +130,16 @@ static int play_ioctl(int fd, uint32_t cmd, void *arg)
     }
 }
 
+/* In step with the card's, as near as two clocks are. */
+static uint64_t play_clock(void)
+{
+    const int64_t passed = (int64_t)(card.tape.now_ns - BEGAN_NS);
+    return 5 * (uint64_t)MS + (uint64_t)(passed + passed / 1000000 * card.fast_ppm);
+}
+
 static struct bh_busy *watch_with(bool clock, uint64_t behind_ns, struct bh_err *err)
 {
-    const struct bh_rm rm = {{play_open, play_ioctl}, 3, CLIENT};
+    const struct bh_rm rm = {{play_open, play_ioctl, play_clock}, 3, CLIENT};
     struct bh_busy *b = NULL;
     const uint32_t fail = card.fail, status = card.status;
     memset(&card, 0, sizeof(card));
@@ -236,9 +245,57 @@ TEST(a_turn_goes_on_by_the_cards_clock)
     uint64_t now;
     CHECK(b != NULL);
     card_says(RM_TURN_BEGINS, A);
-    card.tape.now_ns += 40 * MS;
+    card.tape.now_ns += 60 * MS;
     const struct bh_driver_busy a = read_of(b, A, &now);
-    CHECK(a.on && a.ns == 40 * MS - BH_BUSY_SETTLE_NS && a.use_permille == BH_DRIVER_USE_UNKNOWN);
+    CHECK(a.on && a.ns == 60 * MS - BH_BUSY_SETTLE_NS && a.use_permille == BH_DRIVER_USE_UNKNOWN);
+    over(b);
+}
+
+/* By a clock of our own that is fast or slow, a read every 5 ms for ten seconds: asked seldom, hardly behind, never ahead, never back. */
+static void check_between(int64_t fast_ppm)
+{
+    struct bh_err err;
+    struct bh_busy *b = watch(true, &err);
+    uint64_t now, before = 0;
+    CHECK(b != NULL);
+    card.fast_ppm = fast_ppm;
+    for (int i = 0; i < 2000; i++) {
+        card.tape.now_ns += 5 * MS;
+        (void)bh_busy_read(b, NULL, 0, &now);
+        CHECK(now <= card.tape.now_ns && now + 100000 > card.tape.now_ns && now > before);
+        before = now;
+    }
+    CHECK(card.times > 150 && card.times <= 1 + 2000 / 10);
+    over(b);
+}
+
+TEST(between_two_answers_of_the_card_our_own_clock_counts_on)
+{
+    check_between(0);
+    check_between(500);
+    check_between(-500);
+}
+
+TEST(a_card_that_answers_no_more_is_asked_again)
+{
+    struct bh_err err;
+    struct bh_busy *b = watch(true, &err);
+    uint64_t now;
+    CHECK(b != NULL);
+    card_says(RM_TURN_BEGINS, A);
+    card.tape.now_ns += 60 * MS;
+    (void)read_of(b, A, &now);
+    card.clock = false;
+    for (int i = 0; i < 20; i++) {
+        card.tape.now_ns += 10 * MS;
+        (void)read_of(b, A, &now);
+        CHECK(now <= card.tape.now_ns);
+    }
+    const uint32_t asked = card.times;
+    card.clock = true;
+    card.tape.now_ns += 10 * MS;
+    (void)read_of(b, A, &now);
+    CHECK(card.times == asked + 1 && now == card.tape.now_ns);
     over(b);
 }
 
@@ -315,7 +372,7 @@ static void check_own_clock(struct bh_busy *b)
     card_says(RM_TURN_BEGINS, A);
     (void)read_of(b, A, &now);
     CHECK(now >= BEGAN_NS / 32 * 32 && now < BEGAN_NS + UINT64_C(60000) * MS);
-    (void)usleep(2000);
+    card.tape.now_ns += 2 * MS;
     const struct bh_driver_busy a = read_of(b, A, &later);
     CHECK(later >= now + 2 * MS && a.on && a.ns > 0 && a.ns <= later - BEGAN_NS / 32 * 32);
     over(b);

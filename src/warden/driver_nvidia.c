@@ -102,7 +102,7 @@ static int open_file(const char *path)
 
 static int open_counter(void **ret_self, size_t *ret_gpus, struct bh_err *err)
 {
-    static const struct bh_driver_files files = {open_file, issue};
+    static const struct bh_driver_files files = {.open = open_file, .ioctl = issue};
     return bh_driver_rm_open(&files, ret_self, ret_gpus, err);
 }
 

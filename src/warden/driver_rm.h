@@ -16,6 +16,7 @@
 struct bh_driver_files {
     int (*open)(const char *path); /* close-on-exec; -1 and errno */
     int (*ioctl)(int fd, uint32_t cmd, void *arg);
+    uint64_t (*clock_ns)(void); /* that only goes on; NULL: the machine's */
 };
 
 /* A client of our own, and how its calls are made. They return an enum rm_status, or a negative errno. */

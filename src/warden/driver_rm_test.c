@@ -38,7 +38,8 @@ TEST(a_driver_that_does_not_answer_is_named)
     struct bh_err err;
     void *self;
     size_t n;
-    CHECK_EQ(bh_driver_rm_open(&(struct bh_driver_files){no_file, no_call}, &self, &n, &err), BH_SYSTEM);
+    CHECK_EQ(bh_driver_rm_open(&(struct bh_driver_files){.open = no_file, .ioctl = no_call}, &self, &n, &err),
+             BH_SYSTEM);
     CHECK_STR(err.msg,
               "the driver's count of memory cannot be read: /dev/nvidiactl: No such file or directory");
 }

@@ -50,7 +50,7 @@ static int64_t mapped(uint32_t pid, const int *files, size_t n)
 
 static int open_counter(void **ret_self, size_t *ret_gpus, struct bh_err *err)
 {
-    static const struct bh_driver_files files = {bh_sim_open, bh_sim_ioctl_direct};
+    static const struct bh_driver_files files = {.open = bh_sim_open, .ioctl = bh_sim_ioctl_direct};
     return bh_driver_rm_open(&files, ret_self, ret_gpus, err);
 }
 

@@ -418,7 +418,7 @@ static inline int64_t bench_mapped(uint32_t pid, const int *files, size_t n)
 
 static inline int bench_counter(void **ret_self, size_t *ret_gpus, struct bh_err *err)
 {
-    static const struct bh_driver_files files = {bench_open_path, bench_ioctl_own};
+    static const struct bh_driver_files files = {.open = bench_open_path, .ioctl = bench_ioctl_own};
     return bh_driver_rm_open(&files, ret_self, ret_gpus, err);
 }
 

@@ -80,8 +80,8 @@ static int issue(int fd, uint32_t cmd, void *arg)
 static struct bh_driver_files files_of(const struct bh_driver *driver)
 {
     return strcmp(driver->name, bh_driver_simulated.name) == 0
-               ? (struct bh_driver_files){bh_sim_open, bh_sim_ioctl}
-               : (struct bh_driver_files){open_device, issue};
+               ? (struct bh_driver_files){.open = bh_sim_open, .ioctl = bh_sim_ioctl}
+               : (struct bh_driver_files){.open = open_device, .ioctl = issue};
 }
 
 static _Noreturn void give_up(struct page *page, const char *what, const char *why)
