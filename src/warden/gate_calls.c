@@ -432,6 +432,7 @@ static void note_dup(struct bh_gate *g, struct bh_gate_call *c, struct rm_dup *d
     g->remote.files.at[c->file.index].used = true;
     if (is_foreign_memory(g, c, d)) {
         (void)free_object(g, c, d->client, d->object);
+        g->stats->denied++;
         d->status = RM_INSUFFICIENT_PERMISSIONS;
         return;
     }
