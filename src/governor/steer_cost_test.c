@@ -12,13 +12,14 @@
 
 enum {
     SECONDS = 20,
-    LOOK_US = 40 + 81, /* the card's time, and its records flushed */
-    GET_US = 40,       /* that they were read; not measured by itself, taken to cost what the time does */
-    SAMPLES_US = 1500, /* the driver's samples of use, */
-    SAMPLES_MS = 500,  /* so seldom while nobody is in doubt and turns are long, */
+    TIME_US = 4,             /* the card's time, 40 at every tenth look */
+    LOOK_US = 200,           /* its records flushed: 20 where there are none, else 120 to 350 */
+    GET_US = 17,             /* that they were read */
+    SAMPLES_US = 1500,       /* the driver's samples of use, */
+    SAMPLES_MS = 500,        /* so seldom while nobody is in doubt and turns are long, */
     SAMPLES_EVEN_MS = 1000,  /* and so where they are short, */
     SAMPLES_ALONE_MS = 5000, /* and by slices alone (core/govern/use_test.c holds all three) */
-    PAUSE_US = 524,          /* or a resume */
+    PAUSE_US = 600,          /* 750, and a resume 450 */
     OWN_US = 30, /* of a step: the controller (bench/govern_bench.c), and what is around it; an estimate */
 };
 
@@ -68,8 +69,8 @@ static void pass(uint64_t ns)
 /* In permille of a core. */
 static uint64_t cost(uint64_t looks, uint64_t calls, uint64_t samples_ms)
 {
-    const uint64_t us =
-        looks * (LOOK_US + GET_US + OWN_US) + calls * PAUSE_US + SECONDS * 1000 / samples_ms * SAMPLES_US;
+    const uint64_t us = looks * (TIME_US + LOOK_US + GET_US + OWN_US) + calls * PAUSE_US +
+                        SECONDS * 1000 / samples_ms * SAMPLES_US;
     printf("# a second: %" PRIu64 " looks, %" PRIu64 " pauses and resumes: %" PRIu64 " permille of a core\n",
            looks / SECONDS, calls / SECONDS, us / (SECONDS * 1000));
     return us / (SECONDS * 1000);

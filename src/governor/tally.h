@@ -5,7 +5,8 @@
  * That is how long the counters of a card need, and they are compared with it (noise.h). While leases compete, and for a while
  * after, an account is closed that often; where one works alone, once a second: it tells most about a neighbour to have seen the
  * card without it. Of many who take turns most had none in a fifth of a second, and a look at the counters takes 4 ms: then as
- * long as two turns of each, a second at the most. Nothing is gathered while nobody works.
+ * long as one and a half turns of each, so that two intervals are not alike, and a second at the most. Nothing is gathered while
+ * nobody works.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
@@ -17,7 +18,7 @@
 
 enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
 #define BH_TALLY_NS       (UINT64_C(200) * 1000 * 1000)
-#define BH_TALLY_EACH_NS  (UINT64_C(64) * 1000 * 1000)
+#define BH_TALLY_EACH_NS  (UINT64_C(48) * 1000 * 1000)
 #define BH_TALLY_ALONE_NS (UINT64_C(1000) * 1000 * 1000)
 /* Where nobody is paused what each uses is not told apart, and a look at the counters costs more than all the rest. */
 #define BH_TALLY_SELDOM_NS (UINT64_C(5000) * 1000 * 1000)

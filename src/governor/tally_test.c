@@ -157,14 +157,14 @@ TEST(who_has_no_place_is_not_hidden)
     CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);
 }
 
-TEST(the_interval_of_many_has_two_turns_of_each)
+TEST(the_interval_of_many_has_one_and_a_half_turns_of_each)
 {
     begin();
-    CHECK_EQ(steps_until_closed(3), 40);
-    CHECK_EQ(steps_until_closed(8), 103); /* 512 ms */
-    CHECK_EQ(steps_until_closed(15), 192);
-    CHECK_EQ(steps_until_closed(16), 200); /* a second */
-    CHECK(tally.n == 16 && !tally.left_out);
+    CHECK_EQ(steps_until_closed(4), 40);
+    CHECK_EQ(steps_until_closed(8), 77); /* 384 ms */
+    CHECK_EQ(steps_until_closed(20), 192);
+    CHECK_EQ(steps_until_closed(21), 200); /* a second */
+    CHECK(tally.n == 21 && !tally.left_out);
 }
 
 TEST_MAIN
