@@ -12,7 +12,7 @@ enum {
 void bh_tally_begin(struct bh_tally_card *c, uint32_t elapsed_us)
 {
     c->elapsed_us += elapsed_us;
-    c->active = 0;
+    c->active = c->heavy = 0;
 }
 
 static struct bh_tally_sum *sum_of(struct bh_tally_card *c, const struct bh_governed *l)
@@ -42,6 +42,7 @@ void bh_tally_add(struct bh_tally_card *c, const struct bh_governed *l, uint32_t
 {
     struct bh_tally_sum *s = sum_of(c, l);
     c->active += told->active;
+    c->heavy += told->active && !told->light && !l->latency;
     c->used |= told->active;
     if (!s) {
         c->left_out = true;
@@ -95,10 +96,11 @@ static void close_line(const struct bh_tally_card *c, const struct bh_tally_sum 
 
 static uint64_t interval_ns(const struct bh_tally_card *c, bool often)
 {
-    const uint64_t turns_ns = c->active * BH_TALLY_EACH_NS;
-    if (!often || turns_ns > BH_TALLY_ALONE_NS)
+    if (!often)
         return BH_TALLY_ALONE_NS;
-    return turns_ns > BH_TALLY_NS ? turns_ns : BH_TALLY_NS;
+    if (c->heavy <= BH_TALLY_FEW)
+        return BH_TALLY_NS;
+    return c->gap ? BH_TALLY_GAP_NS + c->gaps % BH_TALLY_GAPS * BH_TALLY_MORE_NS : BH_TALLY_MANY_NS;
 }
 
 bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct bh_tally *ret)
@@ -111,13 +113,15 @@ bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct 
     const bool wanted = often || c->used;
     if (wanted) {
         ret->at_ns = now_ns;
-        ret->fresh = !c->going;
+        ret->fresh = !c->going || c->gap;
         ret->left_out = c->left_out;
         ret->n = c->n;
         for (uint32_t i = 0; i < c->n; i++)
             close_line(c, &c->at[i], &ret->at[i]);
     }
     c->going = wanted;
+    c->gap = wanted && often && !seldom && !ret->fresh && c->heavy > BH_TALLY_FEW;
+    c->gaps += c->gap;
     c->elapsed_us = 0;
     c->left_out = c->used = false;
     c->n = 0;

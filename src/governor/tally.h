@@ -4,9 +4,11 @@
  *
  * That is how long the counters of a card need, and they are compared with it (noise.h). While leases compete, and for a while
  * after, an account is closed that often; where one works alone, once a second: it tells most about a neighbour to have seen the
- * card without it. Of many who take turns most had none in a fifth of a second, and a look at the counters takes 4 ms: then as
- * long as one and a half turns of each, so that two intervals are not alike, and a second at the most. Nothing is gathered while
- * nobody works.
+ * card without it. Nothing is gathered while nobody works.
+ *
+ * A look at the counters takes 4 ms, and where many take turns the card is busy with those. Then it is looked at less often, but not
+ * for longer: what tells them apart is that not everybody had a turn, which is so in a part of a round and not in a whole one. After each
+ * account comes a gap, and at its end a look from which the next one begins.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
@@ -17,8 +19,15 @@
 #include "governor/state.h"
 
 enum { BH_TALLY_LEASES = BH_CULPRIT_TENANTS };
-#define BH_TALLY_NS       (UINT64_C(200) * 1000 * 1000)
-#define BH_TALLY_EACH_NS  (UINT64_C(48) * 1000 * 1000)
+enum {
+    BH_TALLY_FEW = 5,  /* so many who take turns are looked at without a gap */
+    BH_TALLY_GAPS = 7, /* of different length, so that accounts do not meet the same part of a round again */
+};
+#define BH_TALLY_NS      (UINT64_C(200) * 1000 * 1000)
+#define BH_TALLY_MANY_NS (UINT64_C(150) * 1000 * 1000)
+/* The shortest gap, and by how much each is longer than the one before. */
+#define BH_TALLY_GAP_NS   (UINT64_C(500) * 1000 * 1000)
+#define BH_TALLY_MORE_NS  (UINT64_C(35) * 1000 * 1000)
 #define BH_TALLY_ALONE_NS (UINT64_C(1000) * 1000 * 1000)
 /* Where nobody is paused what each uses is not told apart, and a look at the counters costs more than all the rest. */
 #define BH_TALLY_SELDOM_NS (UINT64_C(5000) * 1000 * 1000)
@@ -45,8 +54,8 @@ struct bh_tally_line {
 };
 struct bh_tally {
     uint64_t at_ns; /* its end */
-    bool fresh;     /* nothing was gathered before it: what the counters say is of another time */
-    bool left_out;  /* somebody had no place in it */
+    bool fresh;    /* nothing was gathered before it, or it is a gap: the next account begins where it ends */
+    bool left_out; /* somebody had no place in it */
     uint32_t n;
     struct bh_tally_line at[BH_TALLY_LEASES];
 };
@@ -67,7 +76,9 @@ struct bh_tally_card { /* zeroed: nothing yet */
     bool going;
     bool used; /* somebody had work in this interval */
     bool left_out;
-    uint32_t active, n;
+    bool gap;                  /* nothing is made of this interval */
+    uint32_t active, heavy, n; /* heavy: of those who work, who takes turns */
+    uint32_t gaps;
     struct bh_tally_sum at[BH_TALLY_LEASES];
 };
 

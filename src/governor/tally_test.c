@@ -136,16 +136,18 @@ TEST(a_step_of_no_time_and_one_lease)
     CHECK(tally.n == 1 && tally.at[0].gpu_permille == 1000 && tally.at[0].active);
 }
 
-/* With so many who work. */
-static int steps_until_closed(size_t n)
+/* With so many who work, of whom all but `light` take turns. */
+static int steps_until_closed(size_t n, size_t light)
 {
     const struct bh_sense_got some = {.gpu_ns = MS};
-    const struct bh_govern_told told = told_of(true, false);
     int i = 0;
     do {
         bh_tally_begin(&card, STEP_US);
-        for (size_t k = 0; k < n; k++)
+        for (size_t k = 0; k < n; k++) {
+            struct bh_govern_told told = told_of(true, false);
+            told.light = k < light;
             bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
+        }
     } while (i++ < 1000 && !bh_tally_end(&card, now += STEP_US * UINT64_C(1000), false, &tally));
     return i;
 }
@@ -153,18 +155,33 @@ static int steps_until_closed(size_t n)
 TEST(who_has_no_place_is_not_hidden)
 {
     begin();
-    CHECK_EQ(steps_until_closed(BH_COUNT_OF(leases)), 200);
+    CHECK_EQ(steps_until_closed(BH_COUNT_OF(leases), 0), 30);
     CHECK(tally.n == BH_TALLY_LEASES && tally.left_out);
 }
 
-TEST(the_interval_of_many_has_one_and_a_half_turns_of_each)
+TEST(of_many_an_account_is_short_and_a_gap_comes_after_it)
 {
     begin();
-    CHECK_EQ(steps_until_closed(4), 40);
-    CHECK_EQ(steps_until_closed(8), 77); /* 384 ms */
-    CHECK_EQ(steps_until_closed(20), 192);
-    CHECK_EQ(steps_until_closed(21), 200); /* a second */
-    CHECK(tally.n == 21 && !tally.left_out);
+    CHECK(steps_until_closed(8, 0) == 30 && tally.fresh); /* 150 ms */
+    for (int i = 0; i < 20; i++) {
+        CHECK(steps_until_closed(8, 0) == 30 && !tally.fresh && tally.n == 8);
+        CHECK(steps_until_closed(8, 0) == 100 + 7 * ((i + 1) % BH_TALLY_GAPS) &&
+              tally.fresh); /* from here on */
+    }
+    CHECK(steps_until_closed(6, 0) == 30 && !tally.fresh);
+    CHECK(steps_until_closed(5, 0) == 40 && tally.fresh); /* few again: the gap is over */
+    CHECK(steps_until_closed(5, 0) == 40 && !tally.fresh);
+    CHECK(steps_until_closed(5, 0) == 40 && !tally.fresh);
+}
+
+/* Else a crowd of those could keep the looks apart. */
+TEST(who_takes_no_turns_is_not_one_of_many)
+{
+    begin();
+    leases[19].latency = 1;
+    CHECK(steps_until_closed(20, 14) == 40 && tally.fresh);
+    CHECK(steps_until_closed(20, 14) == 40 && !tally.fresh);
+    CHECK(steps_until_closed(20, 14) == 40 && !tally.fresh);
 }
 
 TEST_MAIN

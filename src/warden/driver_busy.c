@@ -32,8 +32,7 @@ enum {
 #define RING_BYTES ((size_t)RECORDS * sizeof(struct rm_switch_record))
 #define APART_NS   (UINT64_C(10) * 1000000000) /* clocks that are further apart are two */
 #define ASK_NS     (UINT64_C(50) * 1000000)
-#define DRIFT_PART \
-    1024 /* two clocks of one machine are less than this part apart: 500 ppm is the most that one is slewed */
+#define DRIFT_PART 1024 /* two oscillators are less than this part apart */
 
 struct bh_busy {
     struct bh_rm rm;
@@ -129,7 +128,7 @@ static uint64_t own_ns(const struct bh_busy *b)
     struct timespec t;
     if (b->rm.files.clock_ns)
         return b->rm.files.clock_ns();
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    (void)clock_gettime(CLOCK_MONOTONIC_RAW, &t); /* the other one may be slewed by a tenth */
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
@@ -203,16 +202,22 @@ static void take_record(struct bh_busy *b, const struct rm_switch_record *r, uin
         b->newest_ns = r->at_ns;
 }
 
-static void take_records(struct bh_busy *b, uint64_t card_ns)
+/* The card's time, which may be known better afterwards. */
+static uint64_t take_records(struct bh_busy *b, uint64_t card_ns)
 {
     const struct rm_event_buffer_head *head = b->maps[HEAD];
     const uint8_t *ring = b->maps[RING];
     const uint32_t put = __atomic_load_n(&head->put, __ATOMIC_ACQUIRE);
     const uint64_t dropped = __atomic_load_n(&head->dropped, __ATOMIC_RELAXED);
     const uint32_t from = b->get;
+    bool sure = b->own_clock || card_ns == 0;
     while (put < RECORDS && b->get != put) {
         struct rm_switch_record r;
         memcpy(&r, ring + (size_t)b->get * sizeof(r), sizeof(r));
+        if (!sure && r.at_ns > card_ns + ASK_NS) { /* this machine slept, and the card's clock did not */
+            card_ns = ask_card(b);
+            sure = true;
+        }
         take_record(b, &r, card_ns);
         b->get = (b->get + 1) % RECORDS;
     }
@@ -220,10 +225,11 @@ static void take_records(struct bh_busy *b, uint64_t card_ns)
         bh_busy_book_lose(&b->book);
     b->dropped = dropped;
     if (b->get == from)
-        return;
+        return card_ns;
     struct rm_event_buffer_get get = {.get = b->get};
     (void)bh_rm_control(&b->rm, b->first_name + BUFFER, RM_CTRL_EVENT_BUFFER_GET, &get, sizeof(get));
     b->newest_at = own_ns(b);
+    return card_ns;
 }
 
 /* An answer is 56 KB and takes 1.5 ms, so this is asked seldom. Where there is none, nothing is known of their use. */
@@ -246,9 +252,9 @@ void bh_busy_ask_seldom(struct bh_busy *b, bool seldom)
 
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns)
 {
-    const uint64_t card_ns = b->own_clock ? 0 : card_time(b);
+    uint64_t card_ns = b->own_clock ? 0 : card_time(b);
     (void)bh_rm_control(&b->rm, b->first_name + BUFFER, RM_CTRL_EVENT_BUFFER_FLUSH, NULL, 0);
-    take_records(b, card_ns);
+    card_ns = take_records(b, card_ns);
     uint64_t now_ns = card_ns;
     if (b->own_clock || card_ns == 0)
         now_ns = b->newest_ns ? b->newest_ns + (own_ns(b) - b->newest_at) : 0;

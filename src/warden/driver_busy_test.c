@@ -20,6 +20,7 @@ static struct {
     bool clock;
     uint64_t behind_ns; /* by so much its answers are, against the records */
     int64_t fast_ppm;   /* our own clock, against the card's */
+    uint64_t slept_ns;  /* and so long it stood still */
     struct rm_event_buffer_head *head;
     struct rm_switch_record *ring;
     struct book_tape tape;
@@ -134,7 +135,7 @@ static int play_ioctl(int fd, uint32_t cmd, void *arg)
 static uint64_t play_clock(void)
 {
     const int64_t passed = (int64_t)(card.tape.now_ns - BEGAN_NS);
-    return 5 * (uint64_t)MS + (uint64_t)(passed + passed / 1000000 * card.fast_ppm);
+    return 5 * (uint64_t)MS + (uint64_t)(passed + passed / 1000000 * card.fast_ppm) - card.slept_ns;
 }
 
 static struct bh_busy *watch_with(bool clock, uint64_t behind_ns, struct bh_err *err)
@@ -274,6 +275,26 @@ TEST(between_two_answers_of_the_card_our_own_clock_counts_on)
     check_between(0);
     check_between(500);
     check_between(-500);
+}
+
+/* Before it has said anything, and after. */
+TEST(a_machine_that_slept_asks_the_card_again)
+{
+    struct bh_err err;
+    struct bh_busy *b = watch(true, &err);
+    uint64_t now;
+    CHECK(b != NULL);
+    for (int i = 0; i < 2; i++) {
+        card.tape.now_ns += 5 * MS;
+        (void)read_of(b, A, &now);
+        card.tape.now_ns += 20000 * (uint64_t)MS;
+        card.slept_ns += 20000 * (uint64_t)MS;
+        card_turn(A, TURN_NS);
+        const uint32_t turns = i ? 2 : 1, asked = card.times;
+        CHECK(read_of(b, A, &now).turns == turns && now == card.tape.now_ns);
+        CHECK_EQ(card.times, asked + 1);
+    }
+    over(b);
 }
 
 TEST(a_card_that_answers_no_more_is_asked_again)
