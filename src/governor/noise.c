@@ -186,6 +186,15 @@ static void pass_over(struct bh_noise *n, const struct bh_tally *t)
                 bh_word_pass(&n->tenants[i].word, &t->at[k]);
 }
 
+/* The counters tell nothing here, but what tenants say themselves is of this time, too. */
+static void hear(struct bh_noise *n, const struct bh_tally *t)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        for (uint32_t k = 0; k < t->n; k++)
+            if (t->at[k].lease == n->tenants[i].lease)
+                (void)bh_word_take(&n->tenants[i].word, &t->at[k], company_of(n, t, k), t->at_ns);
+}
+
 static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally *t, uint32_t k)
 {
     const struct bh_tally_line *line = &t->at[k];
@@ -241,6 +250,10 @@ void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_
     n->last_ns = t->at_ns;
     if (t->fresh) { /* the counters' time began before this interval */
         pass_over(n, t);
+        return;
+    }
+    if (t->gap) {
+        hear(n, t);
         return;
     }
     for (uint32_t i = 0; i < n->n; i++) {

@@ -489,8 +489,8 @@ TEST(who_slows_whom_is_told_by_the_resource)
         CHECK(strstr(said, cases[i].words));
         CHECK(!strstr(said, "slowed lease 1"));
         CHECK(!strstr(said, "missing"));
-        /* at most five a second, and the card was opened once */
-        CHECK(w.counters.opened == 1 && w.counters.looks > 60 && w.counters.looks <= 18 * 5);
+        /* at most six a second, and the card was opened once */
+        CHECK(w.counters.opened == 1 && w.counters.looks > 60 && w.counters.looks <= 18 * 6);
         end();
     }
     /* turns that are longer while nothing is full may have more to do */

@@ -98,13 +98,14 @@ static uint64_t interval_ns(const struct bh_tally_card *c, bool often)
 {
     if (!often)
         return BH_TALLY_ALONE_NS;
-    if (c->heavy <= BH_TALLY_FEW)
+    if (c->crowd <= BH_TALLY_FEW)
         return BH_TALLY_NS;
     return c->gap ? BH_TALLY_GAP_NS + c->gaps % BH_TALLY_GAPS * BH_TALLY_MORE_NS : BH_TALLY_MANY_NS;
 }
 
 bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct bh_tally *ret)
 {
+    c->crowd = c->heavy > c->crowd ? c->heavy : c->crowd; /* one that rests for a step is still there */
     if (c->active >= 2)
         c->competed_ns = now_ns;
     const bool often = c->competed_ns && now_ns - c->competed_ns <= BH_TALLY_LINGER_NS;
@@ -113,17 +114,18 @@ bool bh_tally_end(struct bh_tally_card *c, uint64_t now_ns, bool seldom, struct 
     const bool wanted = often || c->used;
     if (wanted) {
         ret->at_ns = now_ns;
-        ret->fresh = !c->going || c->gap;
+        ret->fresh = !c->going;
+        ret->gap = c->gap;
         ret->left_out = c->left_out;
         ret->n = c->n;
         for (uint32_t i = 0; i < c->n; i++)
             close_line(c, &c->at[i], &ret->at[i]);
     }
     c->going = wanted;
-    c->gap = wanted && often && !seldom && !ret->fresh && c->heavy > BH_TALLY_FEW;
+    c->gap = wanted && often && !seldom && !ret->fresh && !ret->gap && c->crowd > BH_TALLY_FEW;
     c->gaps += c->gap;
     c->elapsed_us = 0;
     c->left_out = c->used = false;
-    c->n = 0;
+    c->n = c->crowd = 0;
     return wanted;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.h - what each lease had of one card over a fifth of a second, gathered from the steps in it.
+ * tally.h - what each lease had of one card over a sixth of a second, gathered from the steps in it.
  *
- * That is how long the counters of a card need, and they are compared with it (noise.h). While leases compete, and for a while
+ * The counters of a card, which need half of that (gpu/pressure.h), are compared with it (noise.h). While leases compete, and for a while
  * after, an account is closed that often; where one works alone, once a second: it tells most about a neighbour to have seen the
  * card without it. Nothing is gathered while nobody works.
  *
  * A look at the counters takes 4 ms, and where many take turns the card is busy with those. Then it is looked at less often, but not
  * for longer: what tells them apart is that not everybody had a turn, which is so in a part of a round and not in a whole one. After each
- * account comes a gap, and at its end a look from which the next one begins.
+ * account comes a gap, and at its end a look from which the next one begins. What leases say themselves counts in gaps as well.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
@@ -23,7 +23,7 @@ enum {
     BH_TALLY_FEW = 5,  /* so many who take turns are looked at without a gap */
     BH_TALLY_GAPS = 7, /* of different length, so that accounts do not meet the same part of a round again */
 };
-#define BH_TALLY_NS      (UINT64_C(200) * 1000 * 1000)
+#define BH_TALLY_NS      (UINT64_C(170) * 1000 * 1000)
 #define BH_TALLY_MANY_NS (UINT64_C(150) * 1000 * 1000)
 /* The shortest gap, and by how much each is longer than the one before. */
 #define BH_TALLY_GAP_NS   (UINT64_C(500) * 1000 * 1000)
@@ -54,8 +54,9 @@ struct bh_tally_line {
 };
 struct bh_tally {
     uint64_t at_ns; /* its end */
-    bool fresh;    /* nothing was gathered before it, or it is a gap: the next account begins where it ends */
-    bool left_out; /* somebody had no place in it */
+    bool fresh;     /* nothing was gathered before it: what the counters say is of another time */
+    bool gap;       /* nobody is told apart by it */
+    bool left_out;  /* somebody had no place in it */
     uint32_t n;
     struct bh_tally_line at[BH_TALLY_LEASES];
 };
@@ -76,9 +77,9 @@ struct bh_tally_card { /* zeroed: nothing yet */
     bool going;
     bool used; /* somebody had work in this interval */
     bool left_out;
-    bool gap;                  /* nothing is made of this interval */
+    bool gap;                  /* this interval is one */
     uint32_t active, heavy, n; /* heavy: of those who work, who takes turns */
-    uint32_t gaps;
+    uint32_t crowd, gaps;      /* the most of these in this interval; how many gaps there were */
     struct bh_tally_sum at[BH_TALLY_LEASES];
 };
 

@@ -4,7 +4,7 @@
 #include "base/test.h"
 
 #define MS UINT64_C(1000000)
-enum { STEP_US = 5000 };
+enum { STEP_US = 5000, STEPS = 34 /* in an interval of 170 ms */ };
 
 static struct bh_tally_card card;
 static struct bh_tally tally;
@@ -63,15 +63,15 @@ TEST(by_slices_alone_an_interval_is_five_seconds)
     CHECK_EQ(then, 1);
 }
 
-TEST(an_interval_is_a_fifth_of_a_second_and_the_first_is_fresh)
+TEST(an_interval_is_a_sixth_of_a_second_and_the_first_is_fresh)
 {
     const struct bh_sense_got half = {.gpu_ns = 2 * MS, .turns = 4, .turn_ns = 2400000},
                               rest = {.gpu_ns = 3 * MS, .turns = 1, .turn_ns = 3 * MS};
     begin();
-    CHECK_EQ(steps(39, told_of(true, false), half, told_of(true, false), rest), 0);
+    CHECK_EQ(steps(STEPS - 1, told_of(true, false), half, told_of(true, false), rest), 0);
     CHECK_EQ(steps(1, told_of(true, false), half, told_of(true, false), rest), 1);
     CHECK(tally.fresh && tally.n == 2 && tally.at_ns == now);
-    CHECK_EQ(steps(40, told_of(true, false), half, told_of(true, false), rest), 1);
+    CHECK_EQ(steps(STEPS, told_of(true, false), half, told_of(true, false), rest), 1);
     CHECK(!tally.fresh && !tally.left_out && tally.at[1].lease == 2);
     CHECK(tally.at[0].gpu_permille == 400 && tally.at[1].gpu_permille == 600);
     CHECK(tally.at[0].held_permille == 480 && tally.at[0].target_permille == 500);
@@ -87,7 +87,7 @@ TEST(what_is_not_known_stays_unknown)
     begin();
     blind.seen = 0;
     leases[1].latency = 1;
-    CHECK_EQ(steps(40, blind, none, told_of(true, false), few), 1);
+    CHECK_EQ(steps(STEPS, blind, none, told_of(true, false), few), 1);
     CHECK_EQ(tally.at[0].gpu_permille, BH_CULPRIT_UNKNOWN);
     CHECK_EQ(tally.at[0].held_permille, BH_CULPRIT_UNKNOWN);
     CHECK(tally.at[1].gpu_permille == 0 && tally.at[1].turn_ns == 0 && tally.at[1].asks_little);
@@ -98,11 +98,11 @@ TEST(who_is_paused_does_not_copy_and_who_is_idle_may)
     const struct bh_sense_got none = {0};
     const struct bh_govern_told idle = told_of(false, false);
     begin();
-    CHECK_EQ(steps(30, told_of(true, true), none, told_of(true, false), none), 0);
-    CHECK_EQ(steps(10, told_of(true, false), none, told_of(true, false), none), 1);
-    CHECK(tally.at[0].there_permille == 250 && tally.at[1].there_permille == 1000);
+    CHECK_EQ(steps(STEPS / 2, told_of(true, true), none, told_of(true, false), none), 0);
+    CHECK_EQ(steps(STEPS / 2, told_of(true, false), none, told_of(true, false), none), 1);
+    CHECK(tally.at[0].there_permille == 500 && tally.at[1].there_permille == 1000);
     CHECK(tally.at[0].active && tally.at[1].active);
-    CHECK_EQ(steps(40, told_of(true, false), none, idle, none), 1);
+    CHECK_EQ(steps(STEPS, told_of(true, false), none, idle, none), 1);
     CHECK(tally.at[0].active && !tally.at[1].active && tally.at[1].there_permille == 1000);
     CHECK(tally.at[0].works_permille == 1000 && tally.at[1].works_permille == 0);
 }
@@ -114,11 +114,11 @@ TEST(it_goes_on_for_a_while_when_nobody_competes_then_seldom_and_then_not)
     begin();
     CHECK_EQ(steps(400, busy, some, idle, some), 2); /* alone: once a second */
     CHECK(!tally.fresh && tally.at[0].active);
-    CHECK_EQ(steps(80, busy, some, busy, some), 2);
+    CHECK_EQ(steps(2 * STEPS, busy, some, busy, some), 2);
     CHECK(!tally.fresh);
-    CHECK_EQ(steps(2000, busy, some, idle, some), 25 + 5);
+    CHECK_EQ(steps(29 * STEPS + 5 * 200, busy, some, idle, some), 29 + 5);
     CHECK_EQ(steps(2000, idle, some, idle, some), 0);
-    CHECK_EQ(steps(40, busy, some, busy, some), 1);
+    CHECK_EQ(steps(STEPS, busy, some, busy, some), 1);
     CHECK(tally.fresh);
 }
 
@@ -137,18 +137,23 @@ TEST(a_step_of_no_time_and_one_lease)
 }
 
 /* With so many who work, of whom all but `light` take turns. */
-static int steps_until_closed(size_t n, size_t light)
+static bool a_step(size_t n, size_t light)
 {
     const struct bh_sense_got some = {.gpu_ns = MS};
-    int i = 0;
-    do {
-        bh_tally_begin(&card, STEP_US);
-        for (size_t k = 0; k < n; k++) {
-            struct bh_govern_told told = told_of(true, false);
-            told.light = k < light;
-            bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
-        }
-    } while (i++ < 1000 && !bh_tally_end(&card, now += STEP_US * UINT64_C(1000), false, &tally));
+    bh_tally_begin(&card, STEP_US);
+    for (size_t k = 0; k < n; k++) {
+        struct bh_govern_told told = told_of(true, false);
+        told.light = k < light;
+        bh_tally_add(&card, &leases[k], STEP_US, &told, &some);
+    }
+    return bh_tally_end(&card, now += STEP_US * UINT64_C(1000), seldom, &tally);
+}
+
+static int steps_until_closed(size_t n, size_t light)
+{
+    int i = 1;
+    while (!a_step(n, light) && i < 2000)
+        i++;
     return i;
 }
 
@@ -164,14 +169,31 @@ TEST(of_many_an_account_is_short_and_a_gap_comes_after_it)
     begin();
     CHECK(steps_until_closed(8, 0) == 30 && tally.fresh); /* 150 ms */
     for (int i = 0; i < 20; i++) {
-        CHECK(steps_until_closed(8, 0) == 30 && !tally.fresh && tally.n == 8);
-        CHECK(steps_until_closed(8, 0) == 100 + 7 * ((i + 1) % BH_TALLY_GAPS) &&
-              tally.fresh); /* from here on */
+        CHECK(steps_until_closed(8, 0) == 30 && !tally.fresh && !tally.gap && tally.n == 8);
+        CHECK(steps_until_closed(8, 0) == 100 + 7 * ((i + 1) % BH_TALLY_GAPS) && tally.gap);
     }
-    CHECK(steps_until_closed(6, 0) == 30 && !tally.fresh);
-    CHECK(steps_until_closed(5, 0) == 40 && tally.fresh); /* few again: the gap is over */
-    CHECK(steps_until_closed(5, 0) == 40 && !tally.fresh);
-    CHECK(steps_until_closed(5, 0) == 40 && !tally.fresh);
+    CHECK(steps_until_closed(6, 0) == 30 && !tally.gap);
+    CHECK(steps_until_closed(5, 0) == STEPS && tally.gap); /* few again: the gap is over */
+    CHECK(steps_until_closed(5, 0) == STEPS && !tally.gap && !tally.fresh);
+    CHECK(steps_until_closed(5, 0) == STEPS && !tally.gap && !tally.fresh);
+}
+
+TEST(who_rests_for_a_step_is_still_one_of_many)
+{
+    begin();
+    CHECK(steps_until_closed(6, 0) == 30 && tally.fresh);
+    CHECK(steps_until_closed(6, 0) == 30 && !tally.gap);
+    CHECK(!a_step(6, 0) && !a_step(5, 0));
+    CHECK(steps_until_closed(5, 0) == 100 + 7 - 2 && tally.gap);
+}
+
+TEST(by_slices_alone_there_is_no_gap)
+{
+    begin();
+    seldom = true;
+    for (int i = 0; i < 4; i++)
+        CHECK(steps_until_closed(8, 0) == 1000 && tally.fresh == (i == 0) && !tally.gap);
+    seldom = false;
 }
 
 /* Else a crowd of those could keep the looks apart. */
@@ -179,9 +201,9 @@ TEST(who_takes_no_turns_is_not_one_of_many)
 {
     begin();
     leases[19].latency = 1;
-    CHECK(steps_until_closed(20, 14) == 40 && tally.fresh);
-    CHECK(steps_until_closed(20, 14) == 40 && !tally.fresh);
-    CHECK(steps_until_closed(20, 14) == 40 && !tally.fresh);
+    CHECK(steps_until_closed(20, 14) == STEPS && tally.fresh);
+    CHECK(steps_until_closed(20, 14) == STEPS && !tally.fresh);
+    CHECK(steps_until_closed(20, 14) == STEPS && !tally.fresh);
 }
 
 TEST_MAIN

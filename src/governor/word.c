@@ -25,12 +25,18 @@ static uint64_t at_least(uint64_t ns, uint64_t of_intervals_ns)
     return ns > of_intervals_ns ? ns : of_intervals_ns;
 }
 
-void bh_word_pass(struct bh_word *w, const struct bh_tally_line *line)
+static void note(struct bh_word *w, const struct bh_tally_line *line, uint64_t taken_ns)
 {
     w->tells = line->tells;
     w->done = line->own_done;
     w->lines = line->own_lines;
-    w->taken_ns = 0; /* no interval ends here */
+    w->taken_ns = taken_ns;
+}
+
+void bh_word_pass(struct bh_word *w, const struct bh_tally_line *line)
+{
+    note(w, line, 0);   /* no interval ends here */
+    w->is_mixed = true; /* the time on the card that it has worked for is not known */
 }
 
 static void take_latency(struct bh_word *w, uint32_t p99_us)
@@ -64,8 +70,7 @@ uint64_t bh_word_take(struct bh_word *w, const struct bh_tally_line *line, enum 
     /* the first one tells where it begins */
     const bool counts = w->tells && line->tells && line->gpu_permille != BH_CULPRIT_UNKNOWN;
     const uint64_t interval_ns = w->taken_ns ? at_ns - w->taken_ns : 0;
-    bh_word_pass(w, line);
-    w->taken_ns = at_ns;
+    note(w, line, at_ns);
     if (company != w->company) {
         w->company = company;
         w->since_ns = at_ns;

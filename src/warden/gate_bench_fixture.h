@@ -199,13 +199,13 @@ struct bh_ledger *__wrap_bh_ledger_new(uint64_t cap_bytes);
 void __real_bh_ledger_free(struct bh_ledger *l);
 void __wrap_bh_ledger_free(struct bh_ledger *l);
 
-enum { BENCH_TICK_S = 1 };
-static time_t bench_passed_s; /* by ticks, which nobody waits for */
+enum { BENCH_TICK_MS = 20 };
+static int64_t bench_passed_ms; /* by ticks, which nobody waits for */
 
 static inline void bench_tick(void)
 {
     const uint64_t one = 1;
-    bench_passed_s += BENCH_TICK_S;
+    bench_passed_ms += BENCH_TICK_MS;
     if (write(bench.timer, &one, sizeof(one)) != (ssize_t)sizeof(one))
         abort();
 }
@@ -272,7 +272,11 @@ int __wrap_timerfd_create(int clock, int flags)
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
 {
     const int rc = __real_clock_gettime(clock, ret);
-    ret->tv_sec += bench_passed_s;
+    if (clock != CLOCK_MONOTONIC && clock != CLOCK_MONOTONIC_COARSE)
+        return rc; /* the fuzzer's own */
+    const int64_t ns = ret->tv_nsec + bench_passed_ms % 1000 * 1000000;
+    ret->tv_sec += bench_passed_ms / 1000 + ns / 1000000000;
+    ret->tv_nsec = ns % 1000000000;
     return rc;
 }
 
@@ -299,6 +303,7 @@ static inline void bench_begin(uint64_t cap)
             mmap(NULL, BENCH_PAGES * BENCH_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         abort();
+    bench_passed_ms = 0;
     fault_begin();
     bench_driver_begin();
     bench = (struct bench){.rm = fx_new("H200-141GB", BENCH_GPUS), .memory = memory, .cap = cap};
@@ -318,7 +323,7 @@ static inline const char *bench_serve(struct bh_gate_stats *ret)
                                           .root = root,
                                           .root_pid = (uint32_t)bench.tenants[0].pid,
                                           .cap_bytes = bench.cap,
-                                          .tick_ms = BENCH_TICK_S * 1000,
+                                          .tick_ms = BENCH_TICK_MS,
                                           .journal = -1,
                                           .driver = &bench_driver};
     static char said[sizeof(err.msg)];
