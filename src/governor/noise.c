@@ -177,22 +177,19 @@ static enum bh_word_company company_of(const struct bh_noise *n, const struct bh
     return others <= NOBODY ? BH_WORD_ALONE : BH_WORD_BESIDE;
 }
 
-/* Nothing is made of this interval, and the next one begins where it ended. */
-static void pass_over(struct bh_noise *n, const struct bh_tally *t)
-{
-    for (uint32_t i = 0; i < n->n; i++)
-        for (uint32_t k = 0; k < t->n; k++)
-            if (t->at[k].lease == n->tenants[i].lease)
-                bh_word_pass(&n->tenants[i].word, &t->at[k]);
-}
-
-/* The counters tell nothing here, but what tenants say themselves is of this time, too. */
+/* Of an interval of which the counters tell nothing. What tenants say themselves counts in a gap; what came before a first one, for
+ * nobody knows how much time on the card, does not. */
 static void hear(struct bh_noise *n, const struct bh_tally *t)
 {
     for (uint32_t i = 0; i < n->n; i++)
-        for (uint32_t k = 0; k < t->n; k++)
-            if (t->at[k].lease == n->tenants[i].lease)
+        for (uint32_t k = 0; k < t->n; k++) {
+            if (t->at[k].lease != n->tenants[i].lease)
+                continue;
+            if (t->fresh)
+                bh_word_pass(&n->tenants[i].word, &t->at[k]);
+            else
                 (void)bh_word_take(&n->tenants[i].word, &t->at[k], company_of(n, t, k), t->at_ns);
+        }
 }
 
 static void put(struct bh_noise *n, uint32_t sample, const struct bh_tally *t, uint32_t k)
@@ -248,11 +245,7 @@ void bh_noise_add(struct bh_noise *n, const struct bh_tally *t, const struct bh_
     if (n->last_ns && t->at_ns - n->last_ns > UINT64_C(1000000) * APART_MS)
         forget_all(n);
     n->last_ns = t->at_ns;
-    if (t->fresh) { /* the counters' time began before this interval */
-        pass_over(n, t);
-        return;
-    }
-    if (t->gap) {
+    if (t->fresh || t->gap) { /* fresh: the counters' time began before this interval */
         hear(n, t);
         return;
     }
