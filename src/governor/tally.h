@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tally.h - what each lease had of one card over a sixth of a second, gathered from the steps in it.
+ * tally.h - what each lease had of one card over a fifth of a second, gathered from the steps in it.
  *
  * The counters of a card, which need half of that (gpu/pressure.h), are compared with it (noise.h). While leases compete, and for a while
  * after, an account is closed that often; where one works alone, once a second: it tells most about a neighbour to have seen the
@@ -23,7 +23,7 @@ enum {
     BH_TALLY_FEW = 5,  /* so many who take turns are looked at without a gap */
     BH_TALLY_GAPS = 7, /* of different length, so that accounts do not meet the same part of a round again */
 };
-#define BH_TALLY_NS      (UINT64_C(170) * 1000 * 1000)
+#define BH_TALLY_NS      (UINT64_C(200) * 1000 * 1000)
 #define BH_TALLY_MANY_NS (UINT64_C(150) * 1000 * 1000)
 /* The shortest gap, and by how much each is longer than the one before. */
 #define BH_TALLY_GAP_NS   (UINT64_C(500) * 1000 * 1000)

@@ -35,8 +35,7 @@ static void note(struct bh_word *w, const struct bh_tally_line *line, uint64_t t
 
 void bh_word_pass(struct bh_word *w, const struct bh_tally_line *line)
 {
-    note(w, line, 0);   /* no interval ends here */
-    w->is_mixed = true; /* the time on the card that it has worked for is not known */
+    note(w, line, 0); /* no interval ends here */
 }
 
 static void take_latency(struct bh_word *w, uint32_t p99_us)
