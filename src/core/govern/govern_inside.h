@@ -63,7 +63,8 @@ struct bh_member {
     /* slices */
     uint32_t slice_us;
     int32_t trim;
-    uint32_t trims; /* in a row, without the error going away */
+    uint32_t trims;    /* in a row, without the error going away */
+    uint32_t restless; /* trims since there was a rest */
     int64_t last_error;
     int64_t unfilled_ns;  /* for so long it is known not to fill its slices */
     int64_t unfilled_try; /* how long to believe that the next time */

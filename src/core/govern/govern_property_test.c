@@ -391,7 +391,7 @@ TEST(caps_hold_alone_and_together)
             (void)world_add(w, (enum card_kind)(r % CARD_SPORADIC), 10, caps[r / CARD_SPORADIC][i]);
         world_run(w, 1000);
         world_mark(w);
-        world_run(w, 2000);
+        world_run(w, 4000); /* of two that are capped a turn more or less is a hundredth of two seconds */
         const bool ok = holds(w, r);
         world_free(w);
         CHECK(ok);

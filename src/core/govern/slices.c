@@ -4,8 +4,8 @@
  *
  * A tenant that fills its slices gets what they say, within a point or two: the trim takes care of that.
  * One that gives up its slices early gets less whatever they say: that shows as an error which trimming
- * does not remove, and then slices are the wrong tool for it (it is marked, and turns are taken; where slices are all there
- * is, the error is left as it is).
+ * does not remove, or as one that is trimmed there and back for ever (work in batches of two slices or three, and nothing between).
+ * Then slices are the wrong tool for it: it is marked, and turns are taken. Where slices are all there is, the error is left as it is.
  *
  * How sure an error is depends on how long was looked: a look that ends in the middle of a round is off by
  * part of a round. So sums run on until the error stands out of that, instead of acting on what is only the
@@ -27,7 +27,10 @@
 #define MISSED_PPM     20000 /* of a light tenant's need */
 #define ROUND_THIN     INT64_C(100000000)
 #define TRIM_TRIES     3
+#define TRIM_RESTLESS  8              /* so often without a rest: there is no slice that would be right */
+#define TRIM_REST_NS   (1000 * BH_MS) /* of sums in which nobody stood out */
 #define TRIM_FARTHEST  4
+#define FEW            3 /* tenants that may well stay in slices */
 
 struct crowd {
     uint32_t n;
@@ -102,7 +105,7 @@ static void mark_unfilled(struct bh_member *m)
 {
     m->unfilled_ns = m->unfilled_try;
     m->unfilled_try = bh_between(m->unfilled_try * 2, 0, TRY_MAX);
-    m->trims = 0;
+    m->trims = m->restless = 0;
     m->corrections++;
 }
 
@@ -129,13 +132,16 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
         mark_unfilled(m);
         return true;
     }
-    /* The edge is a worst case; a trim on half of it errs seldom and little. (Of many there is always one at the edge, and they
-     * come to take turns; on a card that is worth more to ten of them than slices, which are changed ten times as often.) */
-    const int64_t sure = has_other_ways(g) ? DEAD_PPM + edge / 2 : DEAD_ALONE_PPM + edge;
+    /* The edge is a worst case, but who comes again and again at the same part of a round is there always. Of many there is always one
+     * at half of it, and they come to take turns; on a card that is worth more to ten of them than slices, which are changed ten times
+     * as often. */
+    const int64_t dead = has_other_ways(g) ? DEAD_PPM : DEAD_ALONE_PPM;
+    const int64_t sure = dead + (has_other_ways(g) && c->n > FEW ? edge / 2 : edge);
     if (error <= sure && error >= -sure)
         return false;
     if (has_other_ways(g) &&
-        (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES))) {
+        (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES) ||
+         m->restless >= TRIM_RESTLESS)) {
         mark_unfilled(m);
         return true;
     }
@@ -148,6 +154,7 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
     if (trim == m->trim && !has_other_ways(g)) /* it is as far as it goes */
         return false;
     m->trim = trim;
+    m->restless++;
     m->corrections++;
     return true;
 }
@@ -182,6 +189,8 @@ static void look(struct bh_govern *g, const struct crowd *c)
         if (g->at[i].active && !g->at[i].latency)
             stood_out |= correct(g, &g->at[i], c, total);
     }
+    for (uint32_t i = 0; i < g->n && !stood_out && g->sum_span_ns >= TRIM_REST_NS; i++)
+        g->at[i].restless = 0;
     if (stood_out) {
         clear(g);
     } else if (g->sum_span_ns >= LOOK_MAX) {
@@ -224,7 +233,7 @@ void bh_slices_decide(struct bh_govern *g)
         g->crowd = crowd;
         clear(g);
         for (uint32_t i = 0; i < g->n; i++)
-            g->at[i].trims = 0;
+            g->at[i].trims = g->at[i].restless = 0;
     } else {
         sum_up(g, &c);
     }

@@ -148,6 +148,35 @@ TEST(few_that_fill_their_slices_are_left_alone)
     }
 }
 
+/* Slices that are about half a batch give it in two or in three of them, and nothing between: as seen on a card, corrected there and back eight
+ * times a second. */
+TEST(who_cannot_be_trimmed_right_takes_turns)
+{
+    static const uint32_t weights[][3] = {{70, 30}, {30, 70}, {65, 35}, {60, 40}, {75, 25}, {60, 30, 10}};
+    for (size_t k = 0; k < BH_COUNT_OF(weights); k++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < 3 && weights[k][i]; i++)
+            (void)world_add(w, CARD_BATCH, weights[k][i], 0);
+        world_run(w, 3000);
+        const uint32_t before = corrections(w);
+        world_mark(w);
+        world_run(w, 6000);
+        int64_t worst = 0;
+        for (uint32_t i = 0; i < w->n; i++) {
+            const int64_t off = world_share(w, i) - (int64_t)weights[k][i] * 10;
+            worst = off > worst ? off : -off > worst ? -off : worst;
+        }
+        const uint8_t mode = w->out.mode;
+        printf("# %u/%u: mode %u, %u corrections, %lld permille off\n", weights[k][0], weights[k][1], mode,
+               corrections(w) - before, (long long)worst);
+        const uint32_t changes = corrections(w) - before;
+        world_free(w);
+        CHECK(worst <= 20);
+        CHECK(mode == BH_GOVERN_TURNS || changes <= 6);
+    }
+}
+
 /* What fills its slices has its share all the same. */
 TEST(slices_alone_are_exact_for_who_fills_them)
 {
