@@ -122,10 +122,12 @@ static inline bool bh_is_heavy(const struct bh_member *m)
     return m->active && !m->latency && !m->light;
 }
 
+/* Less than this is not worth half a second of the card to know whether it is used: a share of a hundredth would pay a minute for it. */
+#define BH_LOOK_LEAST_PPM 50000u
 /* It is in doubt and is to be seen alone. */
 static inline bool bh_is_looked_at(const struct bh_member *m)
 {
-    return m->doubt && m->doubt_wait_ns == 0;
+    return m->doubt && m->doubt_wait_ns == 0 && m->target_ppm >= BH_LOOK_LEAST_PPM;
 }
 /* It was: for a while that has to do. */
 void bh_sense_looked(struct bh_member *m);

@@ -151,6 +151,18 @@ TEST(a_long_turn_in_doubt_is_paid_back_and_starves_nobody)
     }
 }
 
+TEST(a_small_share_is_not_looked_at)
+{
+    int held, longest, gap, looks;
+    for (int again = 0; again < 2; again++) {
+        doubt(1, again != 0, &held, &longest, &gap, &looks);
+        printf("# %d of 40, longest %d, away for %d\n", held, longest, gap);
+        CHECK_EQ(looks, 0);
+        CHECK(longest <= 20);
+        CHECK(held >= 30 && held <= 60);
+    }
+}
+
 TEST(a_doubt_that_no_turn_ends_ends_the_turn)
 {
     struct bh_govern *g = NULL;
