@@ -430,7 +430,8 @@ def test_resume_goes_by_the_books():
         same((n.lease(lease)['lease']['paused'], share_of(n, lease)), (False, 'idle'))
         same(n.rows("SELECT key FROM notes WHERE key LIKE 'sleep/%' OR key LIKE 'order/%'"), [])
         # One that began anew and knows of no suspension.
-        assert n.post(f'/v1/leases/{lease}/suspend').ok
+        r = n.post(f'/v1/leases/{lease}/suspend')
+        assert r.ok, r
         os.kill(governor, signal.SIGKILL)
         until(lambda: share_of(n, lease) not in (None, 'suspended'), 60, n.log)
         assert on_card(n, at) < 1 << 30

@@ -224,7 +224,9 @@ def in_lease(n, lease, name):
 
 
 def keeper_of(n, lease):
-    (keeper,) = [p for p in n.processes('bulkhead-keeper') if f'/leases/{lease[1:]}/' in lab.cmdline(p)]
+    """What it starts has its words until it is another program: that one's parent is a keeper, too."""
+    found = [p for p in n.processes('bulkhead-keeper') if f'/leases/{lease[1:]}/' in lab.cmdline(p)]
+    (keeper,) = [p for p in found if not any(f'PPid:\t{other}\n' in of_process(p, 'status') for other in found)]
     return keeper
 
 
