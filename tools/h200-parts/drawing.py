@@ -19,9 +19,9 @@ class Drawing:
     def text(self, x, words, kind='', anchor='start'):
         self.parts.append(f'<text x="{x:.1f}" y="{self.y + 14:.1f}" class="{kind}" text-anchor="{anchor}">{html.escape(str(words))}</text>')
 
-    def bar(self, share, kind):
+    def bar(self, share, kind, start=0.0):
         width = max(0.5, share * WIDTH)
-        self.parts.append(f'<rect x="{LEFT}" y="{self.y + 4}" width="{width:.1f}" height="{ROW - 7}" rx="2" class="{kind}"/>')
+        self.parts.append(f'<rect x="{LEFT + start * WIDTH:.1f}" y="{self.y + 4}" width="{width:.1f}" height="{ROW - 7}" rx="2" class="{kind}"/>')
 
     def mark(self, share, rows, kind):
         x = LEFT + share * WIDTH

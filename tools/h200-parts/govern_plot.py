@@ -12,21 +12,20 @@ def load(folder, part):
 
 
 def asked(folder):
+    """A row a measurement: each tenant's part after the other, and dashed where it should end."""
     rows = [r for part in ('shares', 'caps', 'peers') for r in load(folder, part) if 'mid' in r]
     d = Drawing()
     for r in rows:
-        d.text(8, r['name'], 'head')
-        d.text(LEFT + WIDTH + 8, f'error {r["error"]:.1f} points', 'dim')
-        d.next()
+        at, due = 0.0, 0.0
+        d.text(LEFT - 8, r['name'], anchor='end')
         for want, got in zip(r['expected'], r['mid']):
-            d.text(LEFT - 8, f'{100 * want:.0f} % asked', 'dim', 'end')
-            d.bar(min(1, got), 'bar' if r.get('system') == 'bulkhead' else 'other')
-            d.mark(want, 1, 'line')
-            d.text(LEFT + WIDTH + 8, f'{100 * got:.1f} %', 'dim')
-            d.next()
-        d.next(0.4)
+            d.bar(got - 0.004, 'bar' if r.get('system') == 'bulkhead' else 'other', at)
+            at, due = at + got, due + want
+            d.mark(due, 1, 'line')
+        d.text(LEFT + WIDTH + 28, f'{r["error"]:.1f} points off', 'head' if r['ok'] is False else 'dim')
+        d.next()
     if rows:
-        d.save(pathlib.Path(folder, 'shares.svg'), 'share of the card asked for (dashed) and delivered')
+        d.save(pathlib.Path(folder, 'shares.svg'), 'shares of the card delivered, and asked for (dashed: where each ends)')
 
 
 def over_time(folder):

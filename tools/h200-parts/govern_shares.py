@@ -123,7 +123,7 @@ def caps(table, tools):
             table.row(f'  {name}, by the card\'s book', f'{middle(of):.1f} % of its time' if of else 'not said')
         if got and kind == 'torch':
             # Alone and at full load it meets the card's power limit, which one that rests does not: each of its seconds does more.
-            full, rested = solo(tools, kind)['rate'], solo(tools, kind, cap, 8)['rate']
+            full, rested = solo(tools, kind)['rate'], solo(tools, kind, cap, 8, cap / 100)['rate']
             part = middle([g[0] for g in got]) * full / max(rested, 1e-9)
             table.row(f'  {name}, of a run that rests as much by itself', f'{100 * part:.1f} %; a second of that does x{rested / full:.3f} of one at full load',
                       'within 2 points', abs(100 * part - cap) <= 2.0, full=full, rested=rested)

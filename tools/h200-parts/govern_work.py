@@ -98,12 +98,12 @@ def together(tools, tenants, timeout=None):
     return tenants
 
 
-def solo(tools, kind, unit=None, seconds=4):
-    """Its rate alone, without anything of ours; measured once."""
+def solo(tools, kind, unit=None, seconds=4, settle=1.0):
+    """Its rate alone, without anything of ours; measured once. settle: of its own time, which may be that of its work alone."""
     key = f'{kind}:{unit}'
     if key not in tools.solo:
         t = together(tools, [Tenant(tools, kind, seconds, None, unit)])[0]
-        tools.solo[key] = {'rate': t.rate(1.0), 'took': sorted(t.took)}
+        tools.solo[key] = {'rate': t.rate(settle), 'took': sorted(t.took)}
     return tools.solo[key]
 
 
