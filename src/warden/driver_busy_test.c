@@ -157,6 +157,14 @@ static struct bh_busy *watch(bool clock, struct bh_err *err)
     return watch_with(clock, 0, err);
 }
 
+static struct bh_busy *watched(void)
+{
+    struct bh_busy *b = watch(true, NULL);
+    if (!b)
+        abort();
+    return b;
+}
+
 static void over(struct bh_busy *b)
 {
     bh_busy_free(b);
@@ -198,10 +206,8 @@ static struct bh_driver_busy read_of(struct bh_busy *b, uint32_t pid, uint64_t *
 
 TEST(the_ring_is_read_round_and_round)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now = 0;
-    CHECK(b != NULL);
     CHECK_EQ(bh_busy_read(b, NULL, 0, &now), 0);
     CHECK_EQ(now, BEGAN_NS);
     for (int i = 0; i < 30; i++) { /* 30 seconds */
@@ -222,10 +228,8 @@ TEST(the_ring_is_read_round_and_round)
 
 TEST(a_full_ring_loses_and_invents_nothing)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now;
-    CHECK(b != NULL);
     for (int k = 0; k < RING_SIZE; k++)
         card_turn(k % 2 ? B : A, TURN_NS);
     CHECK_EQ(bh_busy_read(b, NULL, 0, &now), 0); /* whoever has it now */
@@ -241,10 +245,8 @@ TEST(a_full_ring_loses_and_invents_nothing)
 
 TEST(a_turn_goes_on_by_the_cards_clock)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now;
-    CHECK(b != NULL);
     card_says(RM_TURN_BEGINS, A);
     card.tape.now_ns += 60 * MS;
     const struct bh_driver_busy a = read_of(b, A, &now);
@@ -255,10 +257,8 @@ TEST(a_turn_goes_on_by_the_cards_clock)
 /* By a clock of our own that is fast or slow, a read every 5 ms for ten seconds: asked seldom, hardly behind, never ahead, never back. */
 static void check_between(int64_t fast_ppm)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now, before = 0;
-    CHECK(b != NULL);
     card.fast_ppm = fast_ppm;
     for (int i = 0; i < 2000; i++) {
         card.tape.now_ns += 5 * MS;
@@ -280,10 +280,8 @@ TEST(between_two_answers_of_the_card_our_own_clock_counts_on)
 /* Before it has said anything, and after. */
 TEST(a_machine_that_slept_asks_the_card_again)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now;
-    CHECK(b != NULL);
     for (int i = 0; i < 2; i++) {
         card.tape.now_ns += 5 * MS;
         (void)read_of(b, A, &now);
@@ -299,10 +297,8 @@ TEST(a_machine_that_slept_asks_the_card_again)
 
 TEST(a_card_that_answers_no_more_is_asked_again)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now;
-    CHECK(b != NULL);
     card_says(RM_TURN_BEGINS, A);
     card.tape.now_ns += 60 * MS;
     (void)read_of(b, A, &now);
@@ -372,9 +368,7 @@ static uint32_t asks_in(struct bh_busy *b, int seconds)
 
 TEST(the_driver_is_asked_seldom_where_nothing_follows)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
-    CHECK(b != NULL);
+    struct bh_busy *b = watched();
     samples_clear(&card.samples);
     CHECK(asks_in(b, 10) >= 10);
     bh_busy_ask_seldom(b, true);
@@ -414,10 +408,8 @@ TEST(a_clock_that_is_not_the_records_is_not_used)
 
 TEST(a_damaged_head_is_not_followed)
 {
-    struct bh_err err;
-    struct bh_busy *b = watch(true, &err);
+    struct bh_busy *b = watched();
     uint64_t now;
-    CHECK(b != NULL);
     card_says(RM_TURN_BEGINS, A);
     card.head->put = RING_SIZE;
     CHECK_EQ(read_of(b, A, &now).turns, 0);
