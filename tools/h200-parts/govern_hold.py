@@ -145,11 +145,12 @@ def no_governor(seconds):
 def eight(table, tools, name, kind, patience=0, env=None):
     """What eight tenants cost. patience: how long to wait until they share by slices; a tenant that was once seen to leave its slices takes turns for 20 s, then 40."""
     whose = {'governor': ('bulkhead-govern',), 'wardens': ('bulkhead-warden',)}
+    before = 8 if env else 2  # by slices alone counters are first asked for after five seconds, and their library is opened for that, once
     no_governor(10)
-    ts = [Tenant(tools, kind, 12 + patience, ['--share', 10 + i], None, f'o{i}', env).ready() for i in range(8)]
+    ts = [Tenant(tools, kind, 10 + before + patience, ['--share', 10 + i], None, f'o{i}', env).ready() for i in range(8)]
     for t in ts:
         t.go()
-    time.sleep(2)
+    time.sleep(before)
     began, since, changes = time.monotonic(), time.monotonic(), []
     while time.monotonic() < began + patience and time.monotonic() < since + 3:
         now = modes_of(shares(tools))
@@ -182,7 +183,7 @@ EIGHT = [(f'eight tenants, {kind}', kind, 0, None) for kind in ('long', 'torch',
 def overhead(table, tools):
     table.begin('overhead')
     for name, kind, patience, env in EIGHT:
-        if tools.only in name and table.enough(name, 30 + patience):
+        if tools.only in name and table.enough(name, 36 + patience):
             eight(table, tools, name, kind, patience, env)
     no_governor(10)
     if tools.only in 'one tenant, governed or not' and table.enough('one tenant, governed or not', 40):
