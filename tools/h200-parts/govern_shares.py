@@ -35,7 +35,7 @@ def demand(tools, kind, unit):
 def divided(tools, weights, kinds, unit, seconds, how, settle=SETTLE):
     ts = [Tenant(tools, k, seconds, how(i, w), unit, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
     together(tools, ts, seconds * 4 + 60)
-    return [t.rate(settle) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
+    return [t.rate(settle, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
 
 
 def governed(weights):

@@ -69,13 +69,19 @@ class Tenant:
         if self in alive:
             alive.remove(self)
 
+    def done(self, at):
+        """Units by then; between two points evenly: one that waits says nothing meanwhile."""
+        points = [(0.0, 0), *self.points]
+        for (t0, u0), (t1, u1) in zip(points, points[1:]):
+            if t0 <= at < t1:
+                return u0 + (u1 - u0) * (at - t0) / (t1 - t0)
+        return points[-1][1]
+
     def rate(self, start=SETTLE, stop=None):
         """Units a second between two times of its own; the end may be left out."""
-        inside = [p for p in self.points if p[0] >= start and (stop is None or p[0] <= stop)]
-        if len(inside) < 2:
-            return 0.0
-        (t0, u0), (t1, u1) = inside[0], inside[-1]
-        return (u1 - u0) / (t1 - t0) if t1 > t0 else 0.0
+        last = self.points[-1][0] if self.points else 0.0
+        stop = last if stop is None else min(stop, last)
+        return (self.done(stop) - self.done(start)) / (stop - start) if stop > start else 0.0
 
 
 def end_all():

@@ -148,8 +148,8 @@ TEST(few_that_fill_their_slices_are_left_alone)
     }
 }
 
-/* Slices that are about half a batch give it in two or in three of them, and nothing between: as seen on a card, corrected there and back eight
- * times a second. */
+/* Slices that are about half a batch give it in two or in three of them, and nothing between: seen on a card, where they were corrected
+ * there and back six times a second. */
 TEST(who_cannot_be_trimmed_right_takes_turns)
 {
     static const uint32_t weights[][3] = {{70, 30}, {30, 70}, {65, 35}, {60, 40}, {75, 25}, {60, 30, 10}};
