@@ -133,7 +133,7 @@ static int until_told(void *arg)
     const struct timespec some = {.tv_nsec = 1000000};
     (void)arg;
     (void)__atomic_fetch_add(&shared->number[0], 1, __ATOMIC_SEQ_CST);
-    while (!number(1))
+    while (!number(1) && !shared->line) /* or who would tell has failed */
         (void)syscall(SYS_nanosleep, &some, NULL);
     return 0;
 }
@@ -141,10 +141,10 @@ static int until_told(void *arg)
 static void *asks_and_maps(void *arg)
 {
     const int uvm = *(int *)arg;
+    char *stack = bh_alloc(1, STACK);     /* now: who works for long after it asked is taken to have mapped */
     (void)pthread_barrier_wait(&mappers); /* sanitizers know of no thread that begins after such a child */
     ask_to_map(uvm, MAPPER_MIB * BH_MIB);
     /* Nobody can interrupt it while this child lives: as in a call that waits for a lock. */
-    char *stack = bh_alloc(1, STACK);
     HOLDS(clone(until_told, stack + STACK, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL) > 0);
     map_now(uvm, MAPPER_MIB * BH_MIB);
     (void)__atomic_fetch_add(&shared->number[2], 1, __ATOMIC_SEQ_CST);
