@@ -59,8 +59,10 @@ static void change(struct world *w, struct bh_choice *c)
     const uint32_t what = bh_choose(c, 4), who = w->n ? bh_choose(c, w->n) : 0;
     if (w->n < 2 || (what < 2 && w->n < MOST)) {
         const enum card_kind any = (enum card_kind)bh_choose(c, CARD_KINDS);
-        /* more visitors than two make what they cost hard to tell from the gaps of others */
-        const enum card_kind kind = any == CARD_SPORADIC && visitors(w) >= 2 ? CARD_LONG : any;
+        /* More visitors than two make what they cost hard to tell from the gaps of others. And four or more that work in batches may be
+         * some points off in slices, as no slice is right for them; of two and three slices_test.c tells. */
+        const enum card_kind kind =
+            any == CARD_BATCH || (any == CARD_SPORADIC && visitors(w) >= 2) ? CARD_LONG : any;
         const uint32_t weight = 5 + bh_choose(c, 96);
         (void)world_add(w, kind, weight, caps[bh_choose(c, BH_COUNT_OF(caps))]);
     } else if (what == 2) {
@@ -274,6 +276,37 @@ TEST(who_changes_is_followed)
 }
 
 /* With many gaps in its work the card is seen less busy than it is; that must not make one light. */
+/* Some are in doubt and then have too little to be looked at, because one came that has nearly all of the card and rests on it. */
+TEST(who_is_not_looked_at_hides_nobody_who_rests)
+{
+    enum { RUNS = 40 };
+    int64_t sum = 0;
+    uint32_t bad = 0;
+    for (uint32_t r = 0; r < RUNS; r++) {
+        struct world *w = world_new(0, 0);
+        int64_t used = 0;
+        w->card.by_turns = true;
+        w->card.dice = r + 1;
+        for (int i = 0; i < 3; i++)
+            (void)world_add(w, CARD_SHORT, 10, 0);
+        (void)world_add(w, CARD_SPORADIC, 10, 0);
+        world_run(w, 100 * r);
+        (void)world_add(w, CARD_SPORADIC, 500, 0);
+        world_mark(w);
+        world_run(w, 12000);
+        for (uint32_t i = 0; i < w->n; i++)
+            used += w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
+        used /= 12000000; /* permille */
+        world_free(w);
+        sum += used;
+        bad += used < 600;
+    }
+    printf("# %lld permille of the card used, in %u of %d runs less than 600\n", (long long)(sum / RUNS), bad,
+           RUNS);
+    CHECK(sum / RUNS >= 780);
+    CHECK(bad <= 5);
+}
+
 TEST(who_synchronizes_is_not_taken_for_light)
 {
     for (uint32_t n = 2; n <= 4; n++) {

@@ -4,7 +4,8 @@
  *
  * A tenant that fills its slices gets what they say, within a point or two: the trim takes care of that.
  * One that gives up its slices early gets less whatever they say: that shows as an error which trimming
- * does not remove, or as one that is trimmed there and back for ever (work in batches of two slices or three, and nothing between).
+ * does not remove, or (of two or three) as one that is trimmed there and back for ever: work in batches of two slices or three, and
+ * nothing between.
  * Then slices are the wrong tool for it: it is marked, and turns are taken. Where slices are all there is, the error is left as it is.
  *
  * How sure an error is depends on how long was looked: a look that ends in the middle of a round is off by
@@ -133,15 +134,15 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
         return true;
     }
     /* The edge is a worst case, but who comes again and again at the same part of a round is there always. Of many there is always one
-     * at half of it, and they come to take turns; on a card that is worth more to ten of them than slices, which are changed ten times
-     * as often. */
+     * at half of it, and on a card they come to take turns in the end; that is worth more to ten of them than slices, which are changed
+     * ten times as often. Not by counting their trims: who works by the clock fills its slices and leaves much of its turns. */
     const int64_t dead = has_other_ways(g) ? DEAD_PPM : DEAD_ALONE_PPM;
     const int64_t sure = dead + (has_other_ways(g) && c->n > FEW ? edge / 2 : edge);
     if (error <= sure && error >= -sure)
         return false;
     if (has_other_ways(g) &&
         (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES) ||
-         m->restless >= TRIM_RESTLESS)) {
+         (c->n <= FEW && m->restless >= TRIM_RESTLESS))) {
         mark_unfilled(m);
         return true;
     }

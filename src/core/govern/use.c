@@ -280,10 +280,17 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
     }
 }
 
+/* Had it so much of what is compared that it may be the reason? */
+static bool is_suspect(const struct bh_use *u, const struct bh_use_line *line)
+{
+    return line->time_ns / 1000 >= u->held_us / WHOLE * SUSPECT;
+}
+
+/* Of one that had little it is not worth waiting for: nobody may look at it for long. */
 static bool in_doubt(const struct bh_use *u)
 {
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].doubt)
+        if (u->at[i].doubt && is_suspect(u, &u->at[i]))
             return true;
     return false;
 }
@@ -297,7 +304,7 @@ static void compare(struct bh_use *u, uint64_t now_ns)
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE);
-        if (may && line->time_ns / 1000 >= u->held_us / WHOLE * SUSPECT)
+        if (may && is_suspect(u, line))
             give_up(u, line, now_ns);
         else if (more && is_small(line))
             line->known = false;
