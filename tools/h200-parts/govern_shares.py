@@ -19,8 +19,6 @@ CELLS = [(f'{name} {kind}', weights, (kind,) * len(weights)) for kind in KINDS f
     ('50/50 long beside small', (50, 50), ('long', 'small')),
 ]
 CAPS = [(kind, cap, 5 if kind == 'long' else 1) for kind in KINDS for cap in (10, 25, 50, 75)]
-# Of ten that wait often each is looked at once, for half a second and more (docs/governor.md): so long until that is over.
-SETTLE_CROWD = 14.0
 
 
 def wanted(tools, name):
@@ -32,10 +30,10 @@ def demand(tools, kind, unit):
     return min(1.0, 200 * 0.236e-3) if kind == 'small' else 1.0
 
 
-def divided(tools, weights, kinds, unit, seconds, how, settle=SETTLE):
+def divided(tools, weights, kinds, unit, seconds, how):
     ts = [Tenant(tools, k, seconds, how(i, w), unit, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
     together(tools, ts, seconds * 4 + 60)
-    return [t.rate(settle, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
+    return [t.rate(SETTLE, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
 
 
 def governed(weights):
@@ -60,13 +58,12 @@ def shares(table, tools):
         if not wanted(tools, name):
             continue
         got, points, unit = [], [], UNITS.get(name)
-        settle = SETTLE_CROWD if len(kinds) == 10 and kinds[0] != 'long' else SETTLE
-        seconds = int(settle) + (4 if tools.short else 6)
+        seconds = int(SETTLE) + (4 if tools.short else 6)
         for _ in range(1 if tools.short else REPEATS.get(name, 1)):
             if not table.enough(name, seconds + 12):
                 break
             try:
-                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights), settle)
+                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights))
             except RuntimeError as e:
                 table.row(name, e, 'runs', False)
                 break

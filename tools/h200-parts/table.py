@@ -11,7 +11,9 @@ from card import GIB
 
 
 class Table:
-    def __init__(self, folder, seconds):
+    def __init__(self, folder, seconds, build=''):
+        """build: what is measured, such as a commit; every row says it."""
+        self.build = {'build': build} if build else {}
         self.folder, self.part, self.rows, self.counts = folder, '', {}, {'passed': 0, 'failed': 0, 'not run': 0}
         self.end = time.monotonic() + seconds
 
@@ -28,7 +30,7 @@ class Table:
 
     def row(self, name, seen, want='', ok=None, **raw):
         """ok None: stated as seen, not judged."""
-        self.rows[self.part].append({'name': name, 'seen': str(seen), 'want': str(want), 'ok': ok, **raw})
+        self.rows[self.part].append({'name': name, 'seen': str(seen), 'want': str(want), 'ok': ok, **self.build, **raw})
         if ok is not None:
             self.counts['passed' if ok else 'failed'] += 1
         word = {None: '    ', True: 'ok  ', False: 'FAIL'}[ok]

@@ -275,7 +275,6 @@ TEST(who_changes_is_followed)
     }
 }
 
-/* With many gaps in its work the card is seen less busy than it is; that must not make one light. */
 /* Some are in doubt and then have too little to be looked at, because one came that has nearly all of the card and rests on it. */
 TEST(who_is_not_looked_at_hides_nobody_who_rests)
 {
@@ -335,6 +334,47 @@ TEST(who_synchronizes_is_not_taken_for_light)
         CHECK_EQ(light, 0);
         CHECK_EQ(changes, 0);
         CHECK(most - least <= 30 && least >= 930 / (int64_t)n);
+    }
+}
+
+/* In how many seconds of sixteen somebody has less than a third of its share, of all of them; the first is not counted. */
+static uint32_t seconds_without(uint32_t n, uint32_t off, uint64_t seed)
+{
+    struct world *w = world_new(0, 0);
+    uint32_t weights = 0, bad = 0;
+    w->card.by_turns = true;
+    w->card.use_off_permille = off;
+    w->card.dice = seed;
+    for (uint32_t i = 0; i < n; i++)
+        weights += world_add(w, CARD_SYNC, 10 + i, 0)->asked.weight;
+    world_run(w, 1000);
+    for (int s = 1; s < 16; s++) {
+        world_mark(w);
+        world_run(w, 1000);
+        for (uint32_t i = 0; i < n; i++)
+            bad += world_share(w, i) * weights < 1000 / 3 * (int64_t)w->at[i].asked.weight;
+    }
+    world_free(w);
+    return bad;
+}
+
+/* All leave gaps, so that all come into doubt where the driver's samples say too little: one look is enough for all of them. */
+TEST(many_that_wait_often_do_not_wait_for_each_other)
+{
+    static const uint32_t offs[] = {0, 100, 200, 300};
+    for (uint32_t n = 4; n <= 8; n += 2) {
+        for (size_t k = 0; k < BH_COUNT_OF(offs); k++) {
+            uint32_t worst = 0, sum = 0;
+            for (uint64_t seed = 1; seed <= 10; seed++) {
+                const uint32_t bad = seconds_without(n, offs[k], seed);
+                worst = bad > worst ? bad : worst;
+                sum += bad;
+            }
+            printf("# %u, samples up to %u permille too low: %u of %u, at most %u in a run\n", n, offs[k],
+                   sum, 10 * 15 * n, worst);
+            CHECK(offs[k] > 100 || sum == 0);
+            CHECK(sum <= 10 * n);
+        }
     }
 }
 

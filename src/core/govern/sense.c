@@ -157,7 +157,9 @@ static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doub
         m->doubt_wait_ns = 0;
         m->doubt_next = DOUBT_NS;
     }
-    if (m->doubt && !doubt) { /* what was learnt before was learnt of samples that held rests */
+    /* Of one that waits for its turn nothing was seen: it is taken to be like another. */
+    const bool waits = g->turns && m->in_turns && g->holder != m->id;
+    if (m->doubt && !doubt && !waits) { /* what was learnt before was learnt of samples that held rests */
         bh_sense_looked(m);
         m->alone_known = false;
         m->turn_gpu_ns = m->turn_free_ns = 0;

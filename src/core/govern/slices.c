@@ -67,6 +67,18 @@ static void clear(struct bh_govern *g)
     g->look_ns = 0;
 }
 
+static void clear_burnt(struct bh_govern *g)
+{
+    g->all_ns = 0;
+    g->all_span_ns = -(g->config.lag_us * BH_US);
+}
+
+static void clear_all(struct bh_govern *g)
+{
+    clear(g);
+    clear_burnt(g);
+}
+
 void bh_slices_begin(struct bh_govern *g)
 {
     g->crowd = 0;
@@ -164,10 +176,7 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
 static bool burns(const struct bh_govern *g, const struct crowd *c)
 {
     const int64_t cost = (int64_t)c->n * g->config.switch_us * BH_FAIR_WHOLE / c->round_us;
-    int64_t got = 0;
-    for (uint32_t i = 0; i < g->n; i++)
-        got += g->at[i].sum_ns;
-    return g->sum_span_ns >= BURN_NS && bh_ppm(got, g->sum_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
+    return g->all_span_ns >= BURN_NS && bh_ppm(g->all_ns, g->all_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
 }
 
 static void look(struct bh_govern *g, const struct crowd *c)
@@ -186,6 +195,8 @@ static void look(struct bh_govern *g, const struct crowd *c)
         }
         return;
     }
+    if (g->all_span_ns >= LOOK_MAX)
+        clear_burnt(g);
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->at[i].active && !g->at[i].latency)
             stood_out |= correct(g, &g->at[i], c, total);
@@ -205,17 +216,20 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
 {
     bool blind = false, rests = false;
     g->sum_span_ns += g->step_ns;
+    g->all_span_ns += g->step_ns;
     g->look_ns += g->step_ns;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         if (g->sum_span_ns > 0)
             m->sum_ns += m->sample_ns;
+        if (g->all_span_ns > 0)
+            g->all_ns += m->sample_ns;
         blind |= bh_is_heavy(m) && !m->seen;
         rests |= bh_is_heavy(m) && m->idle_ns >= REST_NS;
     }
     /* Who rests gets less than its share because it wants less: no error to correct. */
     if (blind || rests)
-        clear(g);
+        clear_all(g);
     else if (g->look_ns >= LOOK_NS && g->sum_span_ns >= LOOK_NS / 2) {
         g->look_ns = 0;
         look(g, c);
@@ -232,7 +246,7 @@ void bh_slices_decide(struct bh_govern *g)
 
     if (crowd != g->crowd) {
         g->crowd = crowd;
-        clear(g);
+        clear_all(g);
         for (uint32_t i = 0; i < g->n; i++)
             g->at[i].trims = g->at[i].restless = 0;
     } else {

@@ -66,6 +66,21 @@ TEST(right_shares_of_a_burnt_card_mean_turns)
     CHECK_EQ(out.mode, BH_GOVERN_TURNS);
 }
 
+/* Of many one or the other is corrected at every look, and what is lost is counted all the same. */
+TEST(many_that_synchronize_take_turns_within_half_a_second)
+{
+    for (uint32_t n = 2; n <= 12; n++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < n; i++)
+            (void)world_add(w, CARD_SYNC, 10 + i, 0);
+        world_run(w, 600);
+        const uint8_t mode = w->out.mode;
+        world_free(w);
+        CHECK_EQ(mode, BH_GOVERN_TURNS);
+    }
+}
+
 TEST(who_stops_synchronizing_gets_slices_again)
 {
     struct world *w = world_new(0, 0);

@@ -37,6 +37,7 @@ enum {
     SUSPECT = 100,   /* permille of the time held: enough to be the reason */
     AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
     JUMP = 200,
+    ALIKE = 50, /* permille: one of ten that rests makes more of a difference */
     FADE_MOST = 32,
 };
 
@@ -221,10 +222,36 @@ static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permill
 
 static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
 {
-    line->known = line->seen = false;
+    line->known = line->seen = line->together = false;
     line->doubt = true;
     line->doubt_at_ns = now_ns;
     begin(u);
+}
+
+/* Do those who came into doubt together and were seen since explain the sum, if the others are like them? */
+static bool are_alike(const struct bh_use *u)
+{
+    uint32_t n = 0, sum = 0;
+    for (size_t i = 0; i < u->n; i++) {
+        const struct bh_use_line *line = &u->at[i];
+        if (!line->together || line->doubt || !line->known)
+            continue;
+        if (line->rough < SMALL) /* then there may be more that rest */
+            return false;
+        sum += line->rough;
+        n++;
+    }
+    return n && sum < n * (u->doubted + ALIKE) && sum + n * ALIKE > n * u->doubted;
+}
+
+static void end_doubts(struct bh_use *u)
+{
+    if (!u->doubted || !are_alike(u))
+        return;
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].together && u->at[i].doubt)
+            believe(u, &u->at[i], u->doubted);
+    u->doubted = 0;
 }
 
 /* A sample that is of one process. */
@@ -250,6 +277,7 @@ static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
         else /* who does nothing at all is not given the card again */
             believe(u, line, lost && seen < AT_WORK ? AT_WORK : seen);
     }
+    end_doubts(u);
 }
 
 /* ---- whether it can be true ---- */
@@ -295,19 +323,54 @@ static bool in_doubt(const struct bh_use *u)
     return false;
 }
 
-static void compare(struct bh_use *u, uint64_t now_ns)
+/* What the suspects worked of their time, in all, by what is believed of the others. */
+static uint32_t used_by_suspects(const struct bh_use *u)
 {
-    const uint64_t off = u->held_us / WHOLE * BH_USE_OFF;
-    const bool less = u->used_us + off<u->low_us, more = u->used_us> u->high_us + off;
-    if (u->samples < FEW || in_doubt(u) || !(less || more))
-        return;
+    uint64_t had = 0, others = u->low_us;
+    for (size_t i = 0; i < u->n; i++) {
+        const struct bh_use_line *line = &u->at[i];
+        const uint64_t us = line->time_ns / 1000, low = line->known ? us * line->permille / WHOLE : us;
+        if (!is_suspect(u, line))
+            continue;
+        had += us;
+        others -= low < others ? low : others;
+    }
+    const uint64_t used = u->used_us > others ? u->used_us - others : 0;
+    return had == 0 ? 0 : used >= had ? WHOLE : (uint32_t)(used * WHOLE / had);
+}
+
+/* The sum fits again: if one of them rested, more would be missing than is. Whoever is in doubt for another reason stays so. */
+static void clear_doubts(struct bh_use *u, uint64_t missing_us)
+{
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        const bool may = less || (line->known && line->permille < WHOLE);
-        if (may && is_suspect(u, line))
+        if (line->together && is_suspect(u, line) && missing_us < line->time_ns / 1000 / 2)
+            line->doubt = false;
+    }
+}
+
+/* last: the newest sample. Where that one is as it should be, what was missing is over: somebody who came, and had the card to load. */
+static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
+{
+    const uint64_t off = u->held_us / WHOLE * BH_USE_OFF, now_us = u->held_us / WHOLE * last;
+    const bool less = u->used_us + off < u->low_us && now_us + off < u->low_us;
+    const bool more = u->used_us > u->high_us + off;
+    if (u->samples < FEW)
+        return;
+    if (u->used_us + off >= u->low_us)
+        clear_doubts(u, u->low_us > u->used_us ? u->low_us - u->used_us : 0);
+    if (in_doubt(u) || !(less || more))
+        return;
+    u->doubted = less ? used_by_suspects(u) : 0;
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        const bool may = less || (line->known && line->permille < WHOLE),
+                   suspect = may && is_suspect(u, line);
+        if (suspect)
             give_up(u, line, now_ns);
         else if (more && is_small(line))
             line->known = false;
+        line->together = suspect && less;
     }
     begin(u);
 }
@@ -392,7 +455,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
         add_up(u, s, span);
         for (size_t i = 0; i < u->n; i++)
             see_beside(u, &u->at[i], span, now);
-        compare(u, now);
+        compare(u, s->last, now);
     } else {
         start(u);
     }

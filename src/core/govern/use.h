@@ -8,7 +8,9 @@
  * process only where that one had the card all the while, but for visits of such as are known to use little. Of the
  * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to
  * what was used. Where it does not, nothing is believed any more, and whoever had much of the card is in doubt until it
- * is seen alone (the controller gives it a turn for that).
+ * is seen alone (the controller gives it a turn for that). Where several came into doubt at once and all would fit if the
+ * others were like the one that was seen, they are taken to be: to look at each would cost all of them much, to find out
+ * that everybody leaves the same gaps.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H
@@ -54,6 +56,7 @@ struct bh_use_line {
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
     bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
+    bool together;                    /* came into doubt with others, by the sum */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
@@ -76,6 +79,8 @@ struct bh_use {
     /* The window that is compared; what is old fades. In microseconds. */
     uint32_t samples;
     uint64_t used_us, low_us, high_us, held_us;
+    uint32_t
+        doubted; /* permille of their time that those worked who came into doubt together, in all; 0: no such */
 };
 
 void bh_use_init(struct bh_use *u);

@@ -6,7 +6,7 @@
 #include "base/test.h"
 
 #define MS UINT64_C(1000000)
-enum { A = 42, B = 43, C = 44, MOST = 4 };
+enum { A = 42, B = 43, C = 44, D = 45, MOST = 4 };
 
 static struct bh_use use;
 static struct bh_use_turns turns[MOST];
@@ -141,6 +141,64 @@ TEST(one_that_rests_in_short_turns_makes_all_doubtful_and_long_ones_tell)
         play(who, 2, 100);
         CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
     }
+}
+
+/* As on a card with ten that come at once: each has it to load, and nobody computes yet. */
+TEST(who_loads_first_and_then_works_is_not_in_doubt)
+{
+    static const struct plays load[] = {{A, 30, 60}, {B, 30, 60}, {C, 30, 60}};
+    static const struct plays work[] = {{A, 30, 960}, {B, 30, 960}, {C, 30, 960}};
+    for (uint64_t ms = 300; ms <= 600; ms += 20) {
+        begin();
+        play(load, 3, ms);
+        for (int i = 0; i < 60; i++) {
+            play(work, 3, 50);
+            CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+        }
+    }
+}
+
+TEST(a_doubt_ends_when_what_was_missing_is_there)
+{
+    static const struct plays rest[] = {{A, 30, 60}, {B, 30, 60}, {C, 30, 960}};
+    static const struct plays work[] = {{A, 30, 960}, {B, 30, 960}, {C, 30, 960}};
+    begin();
+    play(rest, 3, 1600);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
+    play(work, 3, 1600);
+    CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+}
+
+TEST(of_many_that_leave_the_same_gaps_one_is_looked_at)
+{
+    static const struct plays who[] = {{A, 30, 780}, {B, 30, 800}, {C, 30, 820}, {D, 30, 790}};
+    static const struct plays a[] = {{A, 1000, 780}};
+    begin();
+    play(who, 4, 1600);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    play(a, 1, 600);
+    CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C) &&
+          !bh_use_doubt(&use, D));
+    CHECK(use_of(B) >= 750 && use_of(B) <= 830 && use_of(D) == use_of(B));
+    for (int i = 0; i < 100; i++) { /* and all fits */
+        play(who, 4, 100);
+        CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+    }
+}
+
+TEST(one_that_rests_is_not_taken_to_be_like_the_others)
+{
+    static const struct plays who[] = {{A, 30, 960}, {B, 30, 960}, {C, 30, 40}, {D, 30, 960}};
+    static const struct plays a[] = {{A, 1000, 960}}, b[] = {{B, 1000, 960}}, c[] = {{C, 1000, 40}};
+    begin();
+    play(who, 4, 1600);
+    play(a, 1, 450);
+    play(b, 1, 450);
+    CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    play(c, 1, 600);
+    CHECK(!bh_use_doubt(&use, C) && use_of(C) <= 40);
+    /* one that was seen to rest says nothing of the one that is left */
+    CHECK(bh_use_doubt(&use, D));
 }
 
 /* A visits whenever it has something to do, and keeps the card until the other wants it. */
