@@ -339,14 +339,24 @@ static uint32_t used_by_suspects(const struct bh_use *u)
     return had == 0 ? 0 : used >= had ? WHOLE : (uint32_t)(used * WHOLE / had);
 }
 
-/* The sum fits again: if one of them rested, more would be missing than is. Whoever is in doubt for another reason stays so. */
-static void clear_doubts(struct bh_use *u, uint64_t missing_us)
+/* If it rested, more would be missing than is. Of one that had little that is not known so well. */
+static bool must_work(const struct bh_use *u, const struct bh_use_line *line, uint64_t missing_us)
 {
-    for (size_t i = 0; i < u->n; i++) {
-        struct bh_use_line *line = &u->at[i];
-        if (line->together && is_suspect(u, line) && missing_us < line->time_ns / 1000 / 2)
-            line->doubt = false;
-    }
+    const uint64_t had_us = line->time_ns / 1000;
+    return had_us >= u->held_us / WHOLE * SUSPECT / 2 && missing_us < had_us / 2;
+}
+
+static uint64_t missing(uint64_t expected_us, uint64_t used_us)
+{
+    return expected_us > used_us ? expected_us - used_us : 0;
+}
+
+/* The sum fits again. Whoever is in doubt for another reason stays so. */
+static void clear_doubts(struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].together && must_work(u, &u->at[i], missing(u->low_us, u->used_us)))
+            u->at[i].doubt = false;
 }
 
 /* last: the newest sample. Where that one is as it should be, what was missing is over: somebody who came, and had the card to load. */
@@ -358,7 +368,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
     if (u->samples < FEW)
         return;
     if (u->used_us + off >= u->low_us)
-        clear_doubts(u, u->low_us > u->used_us ? u->low_us - u->used_us : 0);
+        clear_doubts(u);
     if (in_doubt(u) || !(less || more))
         return;
     u->doubted = less ? used_by_suspects(u) : 0;
@@ -368,6 +378,8 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
                    suspect = may && is_suspect(u, line);
         if (suspect)
             give_up(u, line, now_ns);
+        if (suspect && more && must_work(u, line, missing(u->held_us, u->used_us)))
+            line->doubt = false; /* it rested when it was seen, and works now: there is nothing to find out */
         else if (more && is_small(line))
             line->known = false;
         line->together = suspect && less;

@@ -6,7 +6,7 @@
 #include "base/test.h"
 
 #define MS UINT64_C(1000000)
-enum { A = 42, B = 43, C = 44, D = 45, MOST = 4 };
+enum { A = 42, B = 43, C = 44, D = 45, MOST = 12 };
 
 static struct bh_use use;
 static struct bh_use_turns turns[MOST];
@@ -151,10 +151,28 @@ TEST(who_loads_first_and_then_works_is_not_in_doubt)
     for (uint64_t ms = 300; ms <= 600; ms += 20) {
         begin();
         play(load, 3, ms);
-        for (int i = 0; i < 60; i++) {
-            play(work, 3, 50);
+        for (int i = 0; i < 33; i++) {
+            play(work, 3, 90);
             CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
         }
+    }
+}
+
+/* Whoever has loaded keeps the card and rests on it, until the next one comes. */
+TEST(who_rested_alone_and_works_with_all_the_others_is_not_in_doubt)
+{
+    static const struct plays load[] = {{A, 400, 20}, {B, 400, 20}, {C, 400, 20}, {D, 400, 20}};
+    static const struct plays work[] = {{A, 30, 960}, {B, 30, 960}, {C, 30, 960}, {D, 30, 960}};
+    for (uint64_t ms = 1600; ms <= 1900; ms += 20) {
+        begin();
+        play(load, 4, ms);
+        CHECK(use_of(A) < 100 && use_of(B) < 100);
+        for (int i = 0; i < 25; i++) {
+            play(work, 4, 120);
+            CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
+            CHECK(!bh_use_doubt(&use, C) && !bh_use_doubt(&use, D));
+        }
+        CHECK(use_of(A) >= 1000 && use_of(B) >= 1000 && use_of(C) >= 1000 && use_of(D) >= 1000);
     }
 }
 
@@ -167,6 +185,19 @@ TEST(a_doubt_ends_when_what_was_missing_is_there)
     CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
     play(work, 3, 1600);
     CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+}
+
+TEST(a_doubt_ends_among_many_who_came_since)
+{
+    static const struct plays rest[] = {{A, 30, 60}, {B, 30, 60}, {C, 30, 960}};
+    struct plays work[MOST];
+    for (uint32_t i = 0; i < MOST; i++)
+        work[i] = (struct plays){A + i, 30, 960};
+    begin();
+    play(rest, 3, 1600);
+    play(work, MOST, 360 * 6);
+    for (uint32_t i = 0; i < MOST; i++)
+        CHECK(!bh_use_doubt(&use, A + i));
 }
 
 TEST(of_many_that_leave_the_same_gaps_one_is_looked_at)
