@@ -15,10 +15,10 @@
 static const struct {
     int64_t work_ns, gap_ns, period_ns;
 } kinds[CARD_KINDS] = {
-    [CARD_LONG] = {33200 * US, 20 * US, 0},  [CARD_SHORT] = {ENDLESS, 0, 0},
-    [CARD_SYNC] = {200 * US, 20 * US, 0},    [CARD_GRAPH] = {ENDLESS, 0, 0},
-    [CARD_PERSISTENT] = {ENDLESS, 0, 0},     [CARD_BATCH] = {10700 * US, 20 * US, 0},
-    [CARD_SPORADIC] = {215 * US, 0, 5 * MS},
+    [CARD_LONG] = {33200 * US, 20 * US, 0}, [CARD_SHORT] = {ENDLESS, 0, 0},
+    [CARD_SYNC] = {200 * US, 20 * US, 0},   [CARD_GRAPH] = {ENDLESS, 0, 0},
+    [CARD_PERSISTENT] = {ENDLESS, 0, 0},    [CARD_BATCH] = {10700 * US, 20 * US, 0},
+    [CARD_GAPS] = {750 * US, 250 * US, 0},  [CARD_SPORADIC] = {215 * US, 0, 5 * MS},
 };
 
 int64_t card_alone_ppm(enum card_kind kind)

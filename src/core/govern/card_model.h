@@ -29,6 +29,7 @@ enum card_kind {
     CARD_GRAPH,      /* replays a graph of 5 ms, two in flight */
     CARD_PERSISTENT, /* one kernel that never ends */
     CARD_BATCH,      /* two hundred kernels of 50 us, then it synchronizes */
+    CARD_GAPS,       /* a millisecond's round of which a quarter is its host's */
     CARD_SPORADIC,   /* 0.215 ms of work every 5 ms */
     CARD_KINDS,
 };

@@ -157,14 +157,13 @@ static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doub
         m->doubt_wait_ns = 0;
         m->doubt_next = DOUBT_NS;
     }
-    /* Of one that waits for its turn nothing was seen: it is taken to be like another. */
-    const bool waits = g->turns && m->in_turns && g->holder != m->id;
-    if (m->doubt && !doubt && !waits) { /* what was learnt before was learnt of samples that held rests */
+    if (m->doubt && !doubt) { /* what was learnt before was learnt of samples that held rests */
         bh_sense_looked(m);
         m->alone_known = false;
         m->turn_gpu_ns = m->turn_free_ns = 0;
         m->turn_least_ppm = BH_FAIR_WHOLE;
-        m->certain = true;
+        /* Of one that waits for its turn nothing was seen: its doubt ended by what all of them did. */
+        m->certain = !(g->turns && m->in_turns && g->holder != m->id);
     }
     m->certain = m->certain && !doubt;
     m->doubt = doubt;

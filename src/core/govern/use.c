@@ -37,7 +37,7 @@ enum {
     SUSPECT = 100,   /* permille of the time held: enough to be the reason */
     AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
     JUMP = 200,
-    ALIKE = 50, /* permille: one of ten that rests makes more of a difference */
+    ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
 };
 
@@ -228,20 +228,19 @@ static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
     begin(u);
 }
 
-/* Do those who came into doubt together and were seen since explain the sum, if the others are like them? */
+/* Were two or more of those seen who came into doubt together, and all of them work as much as all do by the sum? One could be chance. */
 static bool are_alike(const struct bh_use *u)
 {
-    uint32_t n = 0, sum = 0;
+    uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
         if (!line->together || line->doubt || !line->known)
             continue;
-        if (line->rough < SMALL) /* then there may be more that rest */
+        if (line->rough < SMALL || line->rough >= u->doubted + ALIKE || line->rough + ALIKE <= u->doubted)
             return false;
-        sum += line->rough;
         n++;
     }
-    return n && sum < n * (u->doubted + ALIKE) && sum + n * ALIKE > n * u->doubted;
+    return n >= 2;
 }
 
 static void end_doubts(struct bh_use *u)
@@ -323,9 +322,11 @@ static bool in_doubt(const struct bh_use *u)
     return false;
 }
 
-/* What the suspects worked of their time, in all, by what is believed of the others. */
-static uint32_t used_by_suspects(const struct bh_use *u)
+/* What the suspects worked of their time, in all, by what is believed of the others; last: by the newest sample, if that says less. The
+ * sum is still of the time before, in part. */
+static uint32_t used_by_suspects(const struct bh_use *u, uint32_t last)
 {
+    const uint64_t now_us = u->held_us / WHOLE * last, used_us = u->used_us < now_us ? u->used_us : now_us;
     uint64_t had = 0, others = u->low_us;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
@@ -335,7 +336,7 @@ static uint32_t used_by_suspects(const struct bh_use *u)
         had += us;
         others -= low < others ? low : others;
     }
-    const uint64_t used = u->used_us > others ? u->used_us - others : 0;
+    const uint64_t used = used_us > others ? used_us - others : 0;
     return had == 0 ? 0 : used >= had ? WHOLE : (uint32_t)(used * WHOLE / had);
 }
 
@@ -371,7 +372,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         clear_doubts(u);
     if (in_doubt(u) || !(less || more))
         return;
-    u->doubted = less ? used_by_suspects(u) : 0;
+    u->doubted = less ? used_by_suspects(u, last) : 0;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE),

@@ -8,9 +8,9 @@
  * process only where that one had the card all the while, but for visits of such as are known to use little. Of the
  * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to
  * what was used. Where it does not, nothing is believed any more, and whoever had much of the card is in doubt until it
- * is seen alone (the controller gives it a turn for that). Where several came into doubt at once and all would fit if the
- * others were like the one that was seen, they are taken to be: to look at each would cost all of them much, to find out
- * that everybody leaves the same gaps.
+ * is seen alone (the controller gives it a turn for that). Where several came into doubt at once, two or more of them were seen
+ * and they explain the sum if the others are like them, those are taken to be: to look at each would cost all of them much,
+ * to find out that everybody leaves the same gaps.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H

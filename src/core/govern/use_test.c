@@ -200,14 +200,16 @@ TEST(a_doubt_ends_among_many_who_came_since)
         CHECK(!bh_use_doubt(&use, A + i));
 }
 
-TEST(of_many_that_leave_the_same_gaps_one_is_looked_at)
+TEST(of_many_that_leave_the_same_gaps_two_are_looked_at)
 {
     static const struct plays who[] = {{A, 30, 780}, {B, 30, 800}, {C, 30, 820}, {D, 30, 790}};
-    static const struct plays a[] = {{A, 1000, 780}};
+    static const struct plays a[] = {{A, 1000, 780}}, c[] = {{C, 1000, 820}};
     begin();
     play(who, 4, 1600);
     CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
     play(a, 1, 600);
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    play(c, 1, 600);
     CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C) &&
           !bh_use_doubt(&use, D));
     CHECK(use_of(B) >= 750 && use_of(B) <= 830 && use_of(D) == use_of(B));
@@ -215,6 +217,19 @@ TEST(of_many_that_leave_the_same_gaps_one_is_looked_at)
         play(who, 4, 100);
         CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
     }
+}
+
+/* By the sum all of them could be like A, and are not. */
+TEST(one_that_happens_to_be_like_the_mean_is_no_example)
+{
+    static const struct plays who[] = {{A, 30, 750}, {B, 30, 990}, {C, 30, 990}, {D, 30, 270}};
+    static const struct plays a[] = {{A, 1000, 750}}, b[] = {{B, 1000, 990}};
+    begin();
+    play(who, 4, 1600);
+    play(a, 1, 600);
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, D));
+    play(b, 1, 600);
+    CHECK(!bh_use_doubt(&use, B) && bh_use_doubt(&use, D));
 }
 
 TEST(one_that_rests_is_not_taken_to_be_like_the_others)
