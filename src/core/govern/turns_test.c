@@ -151,6 +151,37 @@ TEST(a_long_turn_in_doubt_is_paid_back_and_starves_nobody)
     }
 }
 
+/* As when all of a crowd have loaded: they are in doubt for that, and it is over as soon as it is seen that they work. */
+TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
+{
+    for (int lasts = 80; lasts <= 400; lasts += 320) { /* steps in which they are in doubt */
+        struct bh_govern *g = NULL;
+        struct bh_govern_out out = {0};
+        int turn[4] = {0}, longest = 0;
+        if (bh_govern_new(NULL, &g, NULL) < 0)
+            abort();
+        for (int s = 0; s < 400; s++) {
+            struct bh_govern_in in = {.elapsed_us = 5000, .n = 4};
+            for (uint32_t i = 0; i < 4; i++) {
+                const bool ran = s && !out.at[i].paused;
+                in.at[i] = (struct bh_govern_asked){.id = i + 1,
+                                                    .weight = 1,
+                                                    .cap_permille = 250,
+                                                    .doubt = s < lasts,
+                                                    .state = ran || !s ? BH_GOVERN_BUSY : BH_GOVERN_UNKNOWN,
+                                                    .gpu_ns = ran ? 5000000 : 0};
+                turn[i] = ran ? turn[i] + 1 : 0;
+                longest = turn[i] > longest ? turn[i] : longest;
+            }
+            if (bh_govern_step(g, &in, &out, NULL) < 0)
+                abort();
+        }
+        bh_govern_free(g);
+        printf("# in doubt for %d steps: the longest turn is %d\n", lasts, longest);
+        CHECK(lasts == 80 ? longest <= 20 : longest >= 100);
+    }
+}
+
 TEST(a_small_share_is_not_looked_at)
 {
     int held, longest, gap, looks;

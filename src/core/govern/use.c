@@ -15,6 +15,7 @@
 #define WINDOW_NS (170 * MS) /* measured: 143 to 167 ms */
 #define SEEK_NS   (50 * MS)
 #define CALM_NS   (500 * MS)
+#define DOUBTS_NS (170 * MS) /* about as often as there is a sample */
 #define QUIET_NS  (1000 * MS)
 #define SELDOM_NS (5000 * MS)
 #define ALONE_NS  (100 * MS)
@@ -188,12 +189,23 @@ static bool is_sought(const struct bh_use *u, uint64_t now_ns)
     return false;
 }
 
+/* Some came into doubt together, and may be out of it by the next sample: before somebody has to wait for a look. */
+static bool doubts_the_sum(const struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].together && u->at[i].doubt)
+            return u->fruitless <= FRUITLESS;
+    return false;
+}
+
 bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
 {
     if (!u->asked || look->now_ns < u->asked_ns)
         return true;
     const uint64_t gap = look->now_ns - u->asked_ns;
     if (gap >= (u->seldom ? SELDOM_NS : QUIET_NS) || (gap >= CALM_NS && u->seen_long && !u->seldom))
+        return true;
+    if (gap >= DOUBTS_NS && doubts_the_sum(u))
         return true;
     return gap >= SEEK_NS && is_sought(u, look->now_ns);
 }
@@ -352,12 +364,25 @@ static uint64_t missing(uint64_t expected_us, uint64_t used_us)
     return expected_us > used_us ? expected_us - used_us : 0;
 }
 
-/* The sum fits again. Whoever is in doubt for another reason stays so. */
+/* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
 static void clear_doubts(struct bh_use *u)
 {
+    uint64_t most_us = u->low_us;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].together && must_work(u, &u->at[i], missing(u->low_us, u->used_us)))
+        if (is_small(&u->at[i]))
+            most_us += u->at[i].time_ns / 1000 * (WHOLE - u->at[i].permille) / WHOLE;
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].together && must_work(u, &u->at[i], missing(most_us, u->used_us)))
             u->at[i].doubt = false;
+}
+
+static void start(struct bh_use *u)
+{
+    u->begun = true;
+    u->samples = 0;
+    u->used_us = u->low_us = u->high_us = u->held_us = 0;
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].time_ns = 0;
 }
 
 /* last: the newest sample. Where that one is as it should be, what was missing is over: somebody who came, and had the card to load. */
@@ -365,10 +390,14 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
 {
     const uint64_t off = u->held_us / WHOLE * BH_USE_OFF, now_us = u->held_us / WHOLE * last;
     const bool less = u->used_us + off < u->low_us && now_us + off < u->low_us;
-    const bool more = u->used_us > u->high_us + off;
+    const bool more = u->used_us > u->high_us + off, fits = u->used_us + off >= u->low_us;
+    if (!fits && !less && doubts_the_sum(u)) {
+        start(u);
+        return;
+    }
     if (u->samples < FEW)
         return;
-    if (u->used_us + off >= u->low_us)
+    if (fits)
         clear_doubts(u);
     if (in_doubt(u) || !(less || more))
         return;
@@ -385,7 +414,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
             line->known = false;
         line->together = suspect && less;
     }
-    begin(u);
+    start(u);
 }
 
 static void fade(struct bh_use *u, uint32_t n)
@@ -427,15 +456,6 @@ static void take_marks(struct bh_use *u, uint64_t now_ns)
         u->at[i].taken_ns = u->at[i].had_ns;
         u->at[i].taken_long_ns = u->at[i].long_ns;
     }
-}
-
-static void start(struct bh_use *u)
-{
-    u->begun = true;
-    u->samples = 0;
-    u->used_us = u->low_us = u->high_us = u->held_us = 0;
-    for (size_t i = 0; i < u->n; i++)
-        u->at[i].time_ns = 0;
 }
 
 /* What one did before it left says nothing of what it does when it comes back; and no doubt is for ever. */
