@@ -374,6 +374,41 @@ TEST(many_that_wait_often_do_not_wait_for_each_other)
     }
 }
 
+/* All of them did little and were known for it. They are neither taken to do so for long, nor looked at one after the other. */
+TEST(a_crowd_that_begins_to_work_is_right_soon)
+{
+    static const enum card_kind busy[] = {CARD_LONG, CARD_SHORT, CARD_SYNC, CARD_GRAPH};
+    for (uint32_t n = 2; n <= 6; n += 2) {
+        int64_t sum = 0;
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            struct world *w = world_new(0, 0);
+            uint32_t weights = 0;
+            int64_t worst = 0;
+            w->card.by_turns = true;
+            w->card.use_off_permille = 10;
+            w->card.dice = seed;
+            card_run(&w->card, (int64_t)seed * 7000000); /* when samples come is chance */
+            for (uint32_t i = 0; i < n; i++)
+                weights += world_add(w, CARD_SPORADIC, 10 + 5 * i, 0)->asked.weight;
+            world_run(w, 12000);
+            for (uint32_t i = 0; i < n; i++)
+                card_turn_into(&w->card, w->at[i].on_card, busy[seed % BH_COUNT_OF(busy)]);
+            world_run(w, 2000);
+            world_mark(w);
+            world_run(w, 1000);
+            for (uint32_t i = 0; i < n; i++) {
+                const int64_t off = world_share(w, i) - 1000 * (int64_t)w->at[i].asked.weight / weights;
+                worst = off > worst ? off : -off > worst ? -off : worst;
+            }
+            world_free(w);
+            sum += worst;
+        }
+        printf("# %u: in the third second off by %" PRId64 " permille at the most, in the mean\n", n,
+               sum / 20);
+        CHECK(sum / 20 <= 60);
+    }
+}
+
 /*
  * One that works whenever it has a long turn and hardly else, so that the sum never fits what is believed of it. It may make
  * the others wait; it must not get more than its share by that.

@@ -15,6 +15,7 @@
 #define PROBE_MAX    (64000 * BH_MS)
 #define DOUBT_NS     (2000 * BH_MS)
 #define DOUBT_MAX    (64000 * BH_MS)
+#define LOOK_LATER   (700 * BH_MS)
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 
@@ -116,6 +117,8 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
     }
     m->light_ns += g->step_ns;
     if (m->light_ns >= m->probe_ns || bh_is_looked_at(m)) {
+        if (bh_is_looked_at(m)) /* a turn like the others' first: if it works, that tells as well */
+            m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
         m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);

@@ -408,11 +408,9 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
                    suspect = may && is_suspect(u, line);
         if (suspect)
             give_up(u, line, now_ns);
-        if (suspect && more && must_work(u, line, missing(u->held_us, u->used_us)))
-            line->doubt = false; /* it rested when it was seen, and works now: there is nothing to find out */
         else if (more && is_small(line))
             line->known = false;
-        line->together = suspect && less;
+        line->together = suspect;
     }
     start(u);
 }
