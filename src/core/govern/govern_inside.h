@@ -130,6 +130,9 @@ static inline bool bh_is_looked_at(const struct bh_member *m)
 {
     return m->doubt && m->doubt_wait_ns == 0 && m->target_ppm >= BH_LOOK_LEAST_PPM;
 }
+/* Three or more are in doubt. They take turns first: if all of them work, that tells as well, and costs nobody a wait. One or two are
+ * looked at while they do what they came into doubt for. */
+bool bh_sense_crowd_in_doubt(const struct bh_govern *g);
 /* It was: for a while that has to do. */
 void bh_sense_looked(struct bh_member *m);
 

@@ -15,6 +15,7 @@
 #define PROBE_MAX    (64000 * BH_MS)
 #define DOUBT_NS     (2000 * BH_MS)
 #define DOUBT_MAX    (64000 * BH_MS)
+#define LOOK_LEAST   (200 * BH_MS) /* a sample and a bit */
 #define LOOK_LATER   (700 * BH_MS)
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
@@ -102,6 +103,14 @@ static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_gov
     m->away_ns = m->active ? 0 : bh_between(m->away_ns + g->step_ns, 0, 10000 * BH_MS);
 }
 
+bool bh_sense_crowd_in_doubt(const struct bh_govern *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        n += g->at[i].doubt;
+    return n > 2;
+}
+
 /*
  * What it used with nobody in its way tells a tenant that rests from one that was kept from the card. A
  * light tenant is seen beside others only, where one that synchronizes would look light as well: so it is
@@ -117,7 +126,7 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
     }
     m->light_ns += g->step_ns;
     if (m->light_ns >= m->probe_ns || bh_is_looked_at(m)) {
-        if (bh_is_looked_at(m)) /* a turn like the others' first: if it works, that tells as well */
+        if (bh_is_looked_at(m) && bh_sense_crowd_in_doubt(g))
             m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
@@ -161,12 +170,14 @@ static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doub
         m->doubt_next = DOUBT_NS;
     }
     if (m->doubt && !doubt) { /* what was learnt before was learnt of samples that held rests */
-        bh_sense_looked(m);
+        m->certain = g->turns && g->holder == m->id && g->held_ns >= LOOK_LEAST && bh_is_looked_at(m);
+        if (m->certain)
+            bh_sense_looked(m);
+        else /* nobody looked: it ended by what all of them did */
+            m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_NS, DOUBT_MAX);
         m->alone_known = false;
         m->turn_gpu_ns = m->turn_free_ns = 0;
         m->turn_least_ppm = BH_FAIR_WHOLE;
-        /* Of one that waits for its turn nothing was seen: its doubt ended by what all of them did. */
-        m->certain = !(g->turns && m->in_turns && g->holder != m->id);
     }
     m->certain = m->certain && !doubt;
     m->doubt = doubt;

@@ -225,11 +225,12 @@ void bh_turns_charge(struct bh_govern *g)
 
 void bh_turns_begin(struct bh_govern *g)
 {
+    const bool crowd = bh_sense_crowd_in_doubt(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         m->in_turns = false;
         forget_turn(m);
-        if (m->doubt) /* it is of what was before: of who loaded, and of slices */
+        if (crowd && m->doubt) /* it is of what was before: of who loaded, and of slices */
             m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, LONG_AGO + m->doubt_wait_ns);
     }
     g->holder = 0;

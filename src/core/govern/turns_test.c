@@ -151,6 +151,18 @@ TEST(a_long_turn_in_doubt_is_paid_back_and_starves_nobody)
     }
 }
 
+/* One of several that are equal and always have work; it ran in the step before, unless that was the first. */
+static struct bh_govern_asked equal_one(uint32_t i, uint32_t n, const struct bh_govern_out *was, bool doubt)
+{
+    const bool ran = was->n && !was->at[i].paused;
+    return (struct bh_govern_asked){.id = i + 1,
+                                    .weight = 1,
+                                    .cap_permille = 1000 / n,
+                                    .doubt = doubt,
+                                    .state = ran || !was->n ? BH_GOVERN_BUSY : BH_GOVERN_UNKNOWN,
+                                    .gpu_ns = ran ? 5000000 : 0};
+}
+
 /* As when all of a crowd have loaded: they are in doubt for that, and it is over as soon as it is seen that they work. */
 TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
 {
@@ -163,14 +175,8 @@ TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
         for (int s = 0; s < 400; s++) {
             struct bh_govern_in in = {.elapsed_us = 5000, .n = 4};
             for (uint32_t i = 0; i < 4; i++) {
-                const bool ran = s && !out.at[i].paused;
-                in.at[i] = (struct bh_govern_asked){.id = i + 1,
-                                                    .weight = 1,
-                                                    .cap_permille = 250,
-                                                    .doubt = s < lasts,
-                                                    .state = ran || !s ? BH_GOVERN_BUSY : BH_GOVERN_UNKNOWN,
-                                                    .gpu_ns = ran ? 5000000 : 0};
-                turn[i] = ran ? turn[i] + 1 : 0;
+                in.at[i] = equal_one(i, 4, &out, s < lasts);
+                turn[i] = in.at[i].gpu_ns ? turn[i] + 1 : 0;
                 longest = turn[i] > longest ? turn[i] : longest;
             }
             if (bh_govern_step(g, &in, &out, NULL) < 0)
@@ -180,6 +186,25 @@ TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
         printf("# in doubt for %d steps: the longest turn is %d\n", lasts, longest);
         CHECK(lasts == 80 ? longest <= 20 : longest >= 100);
     }
+}
+
+/* It came into doubt by what another did, and out of it: that was no look, after which it would not be looked at for long. */
+TEST(a_doubt_that_nobody_looked_into_is_soon_looked_into_again)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 4000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 2};
+        in.at[0] = equal_one(0, 2, &out, false);
+        in.at[1] = equal_one(1, 2, &out, s && out.at[1].paused);
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    const int64_t wait = g->at[1].doubt_wait_ns, next = g->at[1].doubt_next;
+    bh_govern_free(g);
+    CHECK(wait <= 2000 * BH_MS && next <= 2000 * BH_MS);
 }
 
 TEST(a_small_share_is_not_looked_at)

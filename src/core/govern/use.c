@@ -16,6 +16,7 @@
 #define SEEK_NS   (50 * MS)
 #define CALM_NS   (500 * MS)
 #define DOUBTS_NS (170 * MS) /* about as often as there is a sample */
+#define FRESH_NS  (3000 * MS)
 #define QUIET_NS  (1000 * MS)
 #define SELDOM_NS (5000 * MS)
 #define ALONE_NS  (100 * MS)
@@ -189,13 +190,19 @@ static bool is_sought(const struct bh_use *u, uint64_t now_ns)
     return false;
 }
 
-/* Some came into doubt together, and may be out of it by the next sample: before somebody has to wait for a look. */
-static bool doubts_the_sum(const struct bh_use *u)
+/* Some came into doubt by the sum, not longer ago than that. */
+static bool doubts_the_sum(const struct bh_use *u, uint64_t now_ns, uint64_t ns)
 {
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].together && u->at[i].doubt)
-            return u->fruitless <= FRUITLESS;
+        if (u->at[i].together && u->at[i].doubt && now_ns < u->at[i].doubt_at_ns + ns)
+            return true;
     return false;
+}
+
+/* They may be out of it by the next sample, before somebody has to wait for a look. */
+static bool is_fresh_doubt(const struct bh_use *u, uint64_t now_ns)
+{
+    return !u->seldom && u->fruitless <= FRUITLESS && doubts_the_sum(u, now_ns, FRESH_NS);
 }
 
 bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
@@ -205,7 +212,7 @@ bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
     const uint64_t gap = look->now_ns - u->asked_ns;
     if (gap >= (u->seldom ? SELDOM_NS : QUIET_NS) || (gap >= CALM_NS && u->seen_long && !u->seldom))
         return true;
-    if (gap >= DOUBTS_NS && doubts_the_sum(u))
+    if (gap >= DOUBTS_NS && is_fresh_doubt(u, look->now_ns))
         return true;
     return gap >= SEEK_NS && is_sought(u, look->now_ns);
 }
@@ -385,13 +392,14 @@ static void start(struct bh_use *u)
         u->at[i].time_ns = 0;
 }
 
-/* last: the newest sample. Where that one is as it should be, what was missing is over: somebody who came, and had the card to load. */
+/* last: the newest sample, with what changes of the card took. Where that one is as it should be, what was missing is over: of somebody
+ * who came, and had the card to load. */
 static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
 {
     const uint64_t off = u->held_us / WHOLE * BH_USE_OFF, now_us = u->held_us / WHOLE * last;
     const bool less = u->used_us + off < u->low_us && now_us + off < u->low_us;
     const bool more = u->used_us > u->high_us + off, fits = u->used_us + off >= u->low_us;
-    if (!fits && !less && doubts_the_sum(u)) {
+    if (!fits && !less && doubts_the_sum(u, now_ns, DOUBT_NS)) {
         start(u);
         return;
     }
@@ -427,9 +435,14 @@ static void fade(struct bh_use *u, uint32_t n)
     }
 }
 
-static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
+static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
 {
-    const uint64_t lost = changes(u, u->taken_turns, span);
+    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
+    return all < WHOLE ? all : WHOLE;
+}
+
+static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t lost)
+{
     fade(u, s->n);
     u->used_us += span / 1000 * s->mean / WHOLE;
     u->used_us += lost / 1000;
@@ -483,10 +496,11 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
         return;
     const uint64_t span = now > u->taken_ns ? now - u->taken_ns : 0;
     if (u->begun && span > 0 && span <= GAP_NS) {
-        add_up(u, s, span);
+        const uint64_t lost = changes(u, u->taken_turns, span);
+        add_up(u, s, span, lost);
         for (size_t i = 0; i < u->n; i++)
             see_beside(u, &u->at[i], span, now);
-        compare(u, s->last, now);
+        compare(u, with_changes(s->last, lost, span), now);
     } else {
         start(u);
     }

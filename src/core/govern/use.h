@@ -56,7 +56,7 @@ struct bh_use_line {
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
     bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
-    bool together;                    /* came into doubt with others, by the sum */
+    bool together;                    /* came into doubt by the sum, as all did who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
@@ -79,8 +79,8 @@ struct bh_use {
     /* The window that is compared; what is old fades. In microseconds. */
     uint32_t samples;
     uint64_t used_us, low_us, high_us, held_us;
-    uint32_t
-        doubted; /* permille of their time that those worked who came into doubt together, in all; 0: no such */
+    /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
+    uint32_t doubted;
 };
 
 void bh_use_init(struct bh_use *u);
@@ -89,7 +89,8 @@ void bh_use_init(struct bh_use *u);
 void bh_use_ask_seldom(struct bh_use *u, bool seldom);
 /* At every reading of the record. */
 void bh_use_watch(struct bh_use *u, const struct bh_use_look *look);
-/* Should the driver be asked now? It costs: seldom, but often while somebody is alone of whom it would tell something. */
+/* Should the driver be asked now? It costs: seldom, but often while somebody is alone of whom it would tell something, and
+ * for three seconds after some came into doubt by the sum. */
 bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look);
 /* It was asked; this is new. */
 void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct bh_use_samples *s);

@@ -13,6 +13,7 @@ static struct bh_use_turns turns[MOST];
 static uint64_t now, sampled_ns, next_ns, worked_ns, turn_from;
 static uint32_t n_new, sum, last, asks;
 static size_t n_turns;
+static bool counts_changes;
 
 struct plays {
     uint32_t pid, turn_ms, works; /* works: permille of it */
@@ -27,6 +28,7 @@ static void begin(void)
     worked_ns = 0;
     n_new = sum = last = asks = 0;
     n_turns = 0;
+    counts_changes = false;
 }
 
 static struct bh_use_turns *turns_of(uint32_t pid)
@@ -65,6 +67,7 @@ static void play(const struct plays *who, size_t n, uint64_t ms)
     const uint64_t until = now + ms * MS;
     for (size_t i = 0; now < until; i = (i + 1) % n) {
         turn_from = now;
+        turns_of(who[i].pid)->turns += counts_changes;
         for (uint32_t k = 0; k < who[i].turn_ms && now < until; k++) {
             struct bh_use_turns *t = turns_of(who[i].pid);
             now += MS;
@@ -218,6 +221,82 @@ TEST(of_many_that_leave_the_same_gaps_two_are_looked_at)
         play(who, 4, 100);
         CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
     }
+}
+
+/* In short turns much goes into changes, which is no rest of anybody's. */
+TEST(what_changes_took_is_not_missed)
+{
+    static const struct plays who[] = {{A, 2, 750}, {B, 2, 750}, {C, 2, 750}, {D, 2, 750}};
+    static const struct plays a[] = {{A, 1000, 800}}, b[] = {{B, 1000, 800}};
+    begin();
+    counts_changes = true;
+    play(who, 4, 2600);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    play(a, 1, 600);
+    play(b, 1, 600);
+    CHECK(!bh_use_doubt(&use, C) && !bh_use_doubt(&use, D));
+    CHECK(use_of(C) >= 780 && use_of(C) <= 820);
+}
+
+/* Those that were seen do not explain the sum, or rest themselves for the better part of it. */
+TEST(others_are_not_taken_to_be_like_those)
+{
+    static const struct {
+        uint32_t seen, other;
+    } mixes[] = {{700, 880}, {430, 430}, {600, 300}};
+    for (size_t i = 0; i < BH_COUNT_OF(mixes); i++) {
+        const struct plays who[] = {
+            {A, 30, mixes[i].seen}, {B, 30, mixes[i].seen}, {C, 30, mixes[i].other}, {D, 30, mixes[i].other}};
+        const struct plays a[] = {{A, 1000, mixes[i].seen}}, b[] = {{B, 1000, mixes[i].seen}};
+        begin();
+        play(who, 4, 1600);
+        play(a, 1, 600);
+        play(b, 1, 600);
+        CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
+        CHECK(bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    }
+}
+
+/* One of seven rests still: by so little the sum may be off, but it may be any of them. */
+TEST(a_doubt_does_not_end_while_one_may_rest)
+{
+    struct plays two[7], one[7];
+    for (uint32_t i = 0; i < 7; i++) {
+        two[i] = (struct plays){A + i, 30, i < 2 ? 40 : 1000};
+        one[i] = (struct plays){A + i, 30, i < 1 ? 40 : 1000};
+    }
+    begin();
+    play(two, 7, 210 * 8);
+    for (uint32_t i = 0; i < 7; i++)
+        CHECK(bh_use_doubt(&use, A + i));
+    play(one, 7, 210 * 12);
+    for (uint32_t i = 0; i < 7; i++)
+        CHECK(bh_use_doubt(&use, A + i));
+}
+
+/* Samples come about seven times a second. */
+TEST(a_doubt_is_asked_about_often_but_not_for_long)
+{
+    static const struct plays who[] = {{A, 30, 600}, {B, 30, 600}};
+    begin();
+    play(who, 2, 1500);
+    CHECK(bh_use_doubt(&use, A));
+    const uint32_t before = asks;
+    play(who, 2, 2000);
+    const uint32_t soon = asks - before;
+    play(who, 2, 6000);
+    const uint32_t later = asks - before - soon;
+    printf("# asked %u times in 2 s, then %u times in 6 s\n", soon, later);
+    CHECK(soon >= 9 && soon <= 13 && later <= 18);
+    begin();
+    play(who, 2, 1500);
+    CHECK(bh_use_doubt(&use, A));
+    const uint32_t all = asks;
+    bh_use_ask_seldom(&use, true);
+    play(who, 2, 2000);
+    CHECK(asks - all <= 1);
+    play(who, 2, 20000);
+    CHECK(asks - all <= 6 && !bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
 }
 
 /* By the sum all of them could be like A, and are not. */
