@@ -121,7 +121,16 @@ static inline int64_t world_rate(const struct world *w, uint32_t i)
     return ns / 1000 * 1000000000 / (over / 1000) / card_alone_ppm(t->kind);
 }
 
-/* The same as a part of the card. */
+/* What all who are there worked since the mark, in permille of the card. */
+static inline int64_t world_used(const struct world *w)
+{
+    int64_t ns = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        ns += w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
+    return ns * 1000 / (w->card.now_ns - w->mark_ns);
+}
+
+/* What one did as a part of the card. */
 static inline int64_t world_share(const struct world *w, uint32_t i)
 {
     const enum card_kind kind = w->card.at[w->at[i].on_card].kind;

@@ -95,8 +95,8 @@ struct bh_govern {
 
     /* slices and latency */
     int64_t sum_span_ns, look_ns;
-    int64_t all_ns, all_span_ns; /* what they had together, whatever was corrected meanwhile */
-    uint64_t crowd;              /* a digest of who competes by slices */
+    int64_t burn_got_ns, burn_span_ns; /* what they had together, whatever was corrected meanwhile */
+    uint64_t crowd;                    /* a digest of who competes by slices */
     uint32_t batch_slice_us;
 };
 

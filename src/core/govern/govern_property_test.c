@@ -284,7 +284,6 @@ TEST(who_is_not_looked_at_hides_nobody_who_rests)
     uint32_t bad = 0;
     for (uint32_t r = 0; r < RUNS; r++) {
         struct world *w = world_new(0, 0);
-        int64_t used = 0;
         w->card.by_turns = true;
         w->card.dice = r + 1;
         for (int i = 0; i < 3; i++)
@@ -294,9 +293,7 @@ TEST(who_is_not_looked_at_hides_nobody_who_rests)
         (void)world_add(w, CARD_SPORADIC, 500, 0);
         world_mark(w);
         world_run(w, 12000);
-        for (uint32_t i = 0; i < w->n; i++)
-            used += w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
-        used /= 12000000; /* permille */
+        const int64_t used = world_used(w);
         world_free(w);
         sum += used;
         bad += used < 600;
@@ -414,7 +411,6 @@ TEST(who_works_now_and_then_keeps_no_card_empty)
 {
     for (uint32_t n = 2; n <= 4; n++) {
         struct world *w = world_new(0, 0);
-        int64_t used = 0;
         w->card.by_turns = true;
         w->card.use_off_permille = 10;
         for (uint32_t i = 0; i + 1 < n; i++)
@@ -428,9 +424,7 @@ TEST(who_works_now_and_then_keeps_no_card_empty)
             world_run(w, 500);
             card_turn_into(&w->card, sly, CARD_SPORADIC);
         }
-        for (uint32_t i = 0; i < n; i++)
-            used += w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
-        used = used * 1000 / (w->card.now_ns - w->mark_ns);
+        const int64_t used = world_used(w);
         world_free(w);
         printf("# %u: %" PRId64 " permille of the card used\n", n, used);
         CHECK(used >= 720);

@@ -125,8 +125,9 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
         return;
     }
     m->light_ns += g->step_ns;
-    if (m->light_ns >= m->probe_ns || bh_is_looked_at(m)) {
-        if (bh_is_looked_at(m) && bh_sense_crowd_in_doubt(g))
+    const bool look = bh_is_looked_at(m);
+    if (look || m->light_ns >= m->probe_ns) {
+        if (look && bh_sense_crowd_in_doubt(g))
             m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);

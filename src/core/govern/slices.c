@@ -69,8 +69,8 @@ static void clear(struct bh_govern *g)
 
 static void clear_burnt(struct bh_govern *g)
 {
-    g->all_ns = 0;
-    g->all_span_ns = -(g->config.lag_us * BH_US);
+    g->burn_got_ns = 0;
+    g->burn_span_ns = -(g->config.lag_us * BH_US);
 }
 
 static void clear_all(struct bh_govern *g)
@@ -176,7 +176,8 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
 static bool burns(const struct bh_govern *g, const struct crowd *c)
 {
     const int64_t cost = (int64_t)c->n * g->config.switch_us * BH_FAIR_WHOLE / c->round_us;
-    return g->all_span_ns >= BURN_NS && bh_ppm(g->all_ns, g->all_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
+    return g->burn_span_ns >= BURN_NS &&
+           bh_ppm(g->burn_got_ns, g->burn_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
 }
 
 static void look(struct bh_govern *g, const struct crowd *c)
@@ -195,7 +196,7 @@ static void look(struct bh_govern *g, const struct crowd *c)
         }
         return;
     }
-    if (g->all_span_ns >= LOOK_MAX)
+    if (g->burn_span_ns >= LOOK_MAX)
         clear_burnt(g);
     for (uint32_t i = 0; i < g->n; i++) {
         if (g->at[i].active && !g->at[i].latency)
@@ -216,14 +217,14 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
 {
     bool blind = false, rests = false;
     g->sum_span_ns += g->step_ns;
-    g->all_span_ns += g->step_ns;
+    g->burn_span_ns += g->step_ns;
     g->look_ns += g->step_ns;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         if (g->sum_span_ns > 0)
             m->sum_ns += m->sample_ns;
-        if (g->all_span_ns > 0)
-            g->all_ns += m->sample_ns;
+        if (g->burn_span_ns > 0)
+            g->burn_got_ns += m->sample_ns;
         blind |= bh_is_heavy(m) && !m->seen;
         rests |= bh_is_heavy(m) && m->idle_ns >= REST_NS;
     }

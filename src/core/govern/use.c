@@ -194,7 +194,7 @@ static bool is_sought(const struct bh_use *u, uint64_t now_ns)
 static bool doubts_the_sum(const struct bh_use *u, uint64_t now_ns, uint64_t ns)
 {
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].together && u->at[i].doubt && now_ns < u->at[i].doubt_at_ns + ns)
+        if (u->at[i].by_sum && u->at[i].doubt && now_ns < u->at[i].doubt_at_ns + ns)
             return true;
     return false;
 }
@@ -241,7 +241,7 @@ static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permill
 
 static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
 {
-    line->known = line->seen = line->together = false;
+    line->known = line->seen = line->by_sum = false;
     line->doubt = true;
     line->doubt_at_ns = now_ns;
     begin(u);
@@ -253,7 +253,7 @@ static bool are_alike(const struct bh_use *u)
     uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
-        if (!line->together || line->doubt || !line->known)
+        if (!line->by_sum || line->doubt || !line->known)
             continue;
         if (line->rough < SMALL || line->rough >= u->doubted + ALIKE || line->rough + ALIKE <= u->doubted)
             return false;
@@ -267,7 +267,7 @@ static void end_doubts(struct bh_use *u)
     if (!u->doubted || !are_alike(u))
         return;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].together && u->at[i].doubt)
+        if (u->at[i].by_sum && u->at[i].doubt)
             believe(u, &u->at[i], u->doubted);
     u->doubted = 0;
 }
@@ -379,7 +379,7 @@ static void clear_doubts(struct bh_use *u)
         if (is_small(&u->at[i]))
             most_us += u->at[i].time_ns / 1000 * (WHOLE - u->at[i].permille) / WHOLE;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].together && must_work(u, &u->at[i], missing(most_us, u->used_us)))
+        if (u->at[i].by_sum && must_work(u, &u->at[i], missing(most_us, u->used_us)))
             u->at[i].doubt = false;
 }
 
@@ -418,7 +418,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
             give_up(u, line, now_ns);
         else if (more && is_small(line))
             line->known = false;
-        line->together = suspect;
+        line->by_sum = suspect;
     }
     start(u);
 }

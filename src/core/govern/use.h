@@ -56,7 +56,7 @@ struct bh_use_line {
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
     bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
-    bool together;                    /* came into doubt by the sum, as all did who may be the reason */
+    bool by_sum;                      /* its doubt came so, as that of all who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
