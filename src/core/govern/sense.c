@@ -17,6 +17,8 @@
 #define DOUBT_MAX    (64000 * BH_MS)
 #define LOOK_LEAST   (200 * BH_MS) /* a sample and a bit */
 #define LOOK_LATER   (700 * BH_MS)
+#define DOUBT_FRESH  (500 * BH_MS)  /* until samples are of turns, and a doubt may have ended by them */
+#define AWAY_LONG    (1000 * BH_MS) /* what it does now may be something else */
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 
@@ -100,6 +102,8 @@ static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_gov
     }
     /* A short rest is no absence: else resting would be a way to the head of the queue. */
     m->returned = m->active && !was && m->away_ns >= g->config.away_us * BH_US;
+    if (m->returned && m->away_ns >= AWAY_LONG)
+        m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, DOUBT_MAX);
     m->away_ns = m->active ? 0 : bh_between(m->away_ns + g->step_ns, 0, 10000 * BH_MS);
 }
 
@@ -109,6 +113,20 @@ bool bh_sense_crowd_in_doubt(const struct bh_govern *g)
     for (uint32_t i = 0; i < g->n; i++)
         n += g->at[i].doubt;
     return n > 2;
+}
+
+void bh_sense_turns_first(struct bh_govern *g)
+{
+    if (!bh_sense_crowd_in_doubt(g))
+        return;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        const bool looked_at = g->turns && g->holder == m->id && bh_is_looked_at(m);
+        if (!m->doubt || m->turns_first || looked_at)
+            continue;
+        m->turns_first = true;
+        m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, DOUBT_MAX);
+    }
 }
 
 /*
@@ -181,6 +199,7 @@ static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doub
         m->turn_least_ppm = BH_FAIR_WHOLE;
     }
     m->certain = m->certain && !doubt;
+    m->turns_first = m->turns_first && doubt;
     m->doubt = doubt;
 }
 
@@ -216,4 +235,5 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
         learn_alone(g, m);
         watch_escape(g, m);
     }
+    bh_sense_turns_first(g);
 }

@@ -17,7 +17,6 @@
 #define CALL_NS       (1 * BH_MS)   /* a pause or a resume, and room to spare; made one after the other */
 #define LOOK_MOST     (650 * BH_MS) /* of a holder in doubt; two of the driver's samples need 400 to 600 */
 #define OWED_MOST     (1000 * BH_MS)
-#define DOUBT_FRESH   (500 * BH_MS) /* until samples are of turns, and a doubt may have ended by them */
 #define LEARN_LEAST   (4 * BH_MS)
 #define LEARN_OFTEN   (40 * BH_MS)
 #define RELIED_NS     (60 * BH_MS)
@@ -225,15 +224,14 @@ void bh_turns_charge(struct bh_govern *g)
 
 void bh_turns_begin(struct bh_govern *g)
 {
-    const bool crowd = bh_sense_crowd_in_doubt(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         m->in_turns = false;
+        m->turns_first = false; /* its doubt is of what was before: of who loaded, and of slices */
         forget_turn(m);
-        if (crowd && m->doubt) /* it is of what was before: of who loaded, and of slices */
-            m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, LONG_AGO + m->doubt_wait_ns);
     }
     g->holder = 0;
+    bh_sense_turns_first(g);
     g->held_ns = g->held_before_ns = LONG_AGO;
     g->empty_credit_ns = 0;
 }

@@ -188,6 +188,63 @@ TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
     }
 }
 
+struct doubts {
+    uint32_t n; /* so many of six are in doubt */
+    int from, lasts;
+    int away; /* before that they rested for so long, in doubt already */
+};
+
+/* How many had a turn that is longer than any usual one. */
+static int looked_at(const struct doubts *d)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    int turn[6] = {0}, longest[6] = {0}, looks = 0;
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < d->from + d->lasts; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 6};
+        for (uint32_t i = 0; i < 6; i++) {
+            const bool doubted = i < d->n && s >= d->from - d->away;
+            in.at[i] = equal_one(i, 6, &out, doubted);
+            if (doubted && s < d->from) {
+                in.at[i].gpu_ns = 0;
+                in.at[i].state = out.at[i].paused ? BH_GOVERN_UNKNOWN : BH_GOVERN_IDLE;
+            }
+            turn[i] = in.at[i].gpu_ns ? turn[i] + 1 : 0;
+            longest[i] = turn[i] > longest[i] ? turn[i] : longest[i];
+        }
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+    }
+    bh_govern_free(g);
+    for (uint32_t i = 0; i < 6; i++)
+        looks += longest[i] > 20;
+    return looks;
+}
+
+/* Turns are being taken; of three and more the next samples tell as well. */
+TEST(a_crowd_that_comes_into_doubt_takes_turns_first)
+{
+    int nobody = 0;
+    for (int from = 400; from < 460; from++) { /* unless it has the card just then */
+        const int looks = looked_at(&(struct doubts){4, from, 90, 0});
+        CHECK(looks <= 1);
+        nobody += looks == 0;
+    }
+    CHECK(nobody >= 10);
+    CHECK_EQ(looked_at(&(struct doubts){4, 400, 700, 0}), 4);
+    CHECK_EQ(looked_at(&(struct doubts){2, 400, 170, 0}), 2);
+}
+
+/* It is in doubt for what it did before. */
+TEST(who_comes_back_in_doubt_takes_turns_first)
+{
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 400}), 0);
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 400, 400}), 1);
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 60}), 1); /* that was no absence */
+}
+
 /* It came into doubt by what another did, and out of it: that was no look, after which it would not be looked at for long. */
 TEST(a_doubt_that_nobody_looked_into_is_soon_looked_into_again)
 {

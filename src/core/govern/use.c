@@ -37,10 +37,16 @@ enum {
     MOST_OTHER = 20, /* permille of a span that others may have had */
     MUCH = 400,      /* permille of a span that one must have had */
     SUSPECT = 100,   /* permille of the time held: enough to be the reason */
-    AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
+    FULL_CARD = 950, /* permille; measured: 960 where all wait often, else 975 to 995 */
+    FULL_AT_MOST = 975,
+    CHANGES_MOST = 60,
+    SHARED = 600, /* permille of a span that one may have had where several did */
+    SEEN = 30,    /* permille of a span: less may not have been in a sample */
+    AT_WORK = 20, /* permille, at least: what others used is not known to the last */
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
+    FULLS_MOST = 8, /* samples */
 };
 
 void bh_use_init(struct bh_use *u)
@@ -371,6 +377,52 @@ static uint64_t missing(uint64_t expected_us, uint64_t used_us)
     return expected_us > used_us ? expected_us - used_us : 0;
 }
 
+static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
+{
+    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
+    return all < WHOLE ? all : WHOLE;
+}
+
+/*
+ * Samples of a full card that several had: nobody rested in that time, so whoever had some of it works. That is known after two,
+ * before the sum, which is of the time before as well; and before anybody was given a turn to be looked at, in which the others
+ * cannot show it.
+ */
+static void watch_full(struct bh_use *u, const struct bh_use_samples *s, uint64_t lost, uint64_t span)
+{
+    const uint64_t most = span / WHOLE * CHANGES_MOST;
+    const uint32_t used = with_changes(s->mean, lost < most ? lost : most, span);
+    bool full = used >= FULL_CARD;
+    for (size_t i = 0; i < u->n; i++)
+        full = full && u->at[i].had_ns - u->at[i].taken_ns <= span / WHOLE * SHARED;
+    if (!full || u->full.samples >= FULLS_MOST)
+        u->full = (struct bh_use_full){0};
+    if (!full)
+        return;
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        line->full_ns = (u->full.samples ? line->full_ns : 0) + line->had_ns - line->taken_ns;
+    }
+    u->full.samples += s->n;
+    u->full.ns += span;
+    u->full.rest_ns += used < FULL_AT_MOST ? span / WHOLE * (FULL_AT_MOST - used) : 0;
+}
+
+static bool is_full(const struct bh_use *u)
+{
+    return u->full.samples >= 2;
+}
+
+static void trust_full(struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n && is_full(u); i++) {
+        struct bh_use_line *line = &u->at[i];
+        if (line->by_sum && line->full_ns >= 2 * u->full.rest_ns &&
+            line->full_ns >= u->full.ns / WHOLE * SEEN)
+            line->doubt = false;
+    }
+}
+
 /* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
 static void clear_doubts(struct bh_use *u)
 {
@@ -414,11 +466,12 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE),
                    suspect = may && is_suspect(u, line);
-        if (suspect)
+        const bool look = suspect && (less || !is_full(u)); /* where it is, that it works is seen already */
+        if (look)
             give_up(u, line, now_ns);
-        else if (more && is_small(line))
+        else if (more && (suspect || is_small(line)))
             line->known = false;
-        line->by_sum = suspect;
+        line->by_sum = look || (line->by_sum && line->doubt);
     }
     start(u);
 }
@@ -433,12 +486,6 @@ static void fade(struct bh_use *u, uint32_t n)
         for (size_t i = 0; i < u->n; i++)
             u->at[i].time_ns -= u->at[i].time_ns / FADES;
     }
-}
-
-static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
-{
-    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
-    return all < WHOLE ? all : WHOLE;
 }
 
 static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t lost)
@@ -495,8 +542,14 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     if (s->n == 0)
         return;
     const uint64_t span = now > u->taken_ns ? now - u->taken_ns : 0;
-    if (u->begun && span > 0 && span <= GAP_NS) {
-        const uint64_t lost = changes(u, u->taken_turns, span);
+    const uint64_t lost = changes(u, u->taken_turns, span);
+    const bool follows = span > 0 && span <= GAP_NS;
+    if (follows)
+        watch_full(u, s, lost, span);
+    else
+        u->full = (struct bh_use_full){0};
+    trust_full(u);
+    if (u->begun && follows) {
         add_up(u, s, span, lost);
         for (size_t i = 0; i < u->n; i++)
             see_beside(u, &u->at[i], span, now);

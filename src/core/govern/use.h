@@ -55,11 +55,18 @@ struct bh_use_line {
     uint64_t marks_ns[BH_USE_MARKS];  /* had_ns at each mark */
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
+    uint64_t full_ns;                 /* of the time that the card was full */
     bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
     bool by_sum;                      /* its doubt came so, as that of all who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
+};
+
+/* The newest samples in a row that are of a full card which several had. */
+struct bh_use_full {
+    uint32_t samples;
+    uint64_t ns, rest_ns; /* of what time they are, and how much of it nobody worked */
 };
 
 struct bh_use {
@@ -79,6 +86,7 @@ struct bh_use {
     /* The window that is compared; what is old fades. In microseconds. */
     uint32_t samples;
     uint64_t used_us, low_us, high_us, held_us;
+    struct bh_use_full full;
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
 };

@@ -204,6 +204,83 @@ TEST(a_doubt_ends_among_many_who_came_since)
         CHECK(!bh_use_doubt(&use, A + i));
 }
 
+static bool any_doubt(uint32_t first, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (bh_use_doubt(&use, first + i))
+            return true;
+    return false;
+}
+
+/* Before the sum tells: that is of the time before as well. */
+TEST(two_samples_of_a_full_card_end_doubts)
+{
+    for (uint32_t n = 3; n <= MOST; n += 3) {
+        for (uint64_t ms = 1600; ms <= 1900; ms += 20) {
+            struct plays rest[MOST], work[MOST];
+            for (uint32_t i = 0; i < n; i++) {
+                rest[i] = (struct plays){A + i, 30, i < 6 ? 60 : 960};
+                work[i] = (struct plays){A + i, 90 / n, 980};
+            }
+            begin();
+            play(rest, n, ms);
+            CHECK(any_doubt(A, n));
+            play(work, n, 90 / n * n * 7); /* the first sample holds rests still */
+            CHECK(!any_doubt(A, n));
+        }
+    }
+}
+
+/* While one is looked at the others cannot rest, and are no better known for it; nor is who had next to nothing. */
+TEST(a_full_card_tells_only_of_who_had_it)
+{
+    static const struct plays rest[] = {{A, 30, 40}, {B, 30, 40}, {C, 30, 960}};
+    static const struct plays most[] = {{A, 80, 1000}, {B, 10, 1000}, {C, 10, 1000}},
+                              two[] = {{A, 30, 1000}, {C, 30, 1000}};
+    begin();
+    play(rest, 3, 1600);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
+    play(most, 3, 340);
+    CHECK(bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
+    play(two, 2, 600);
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+}
+
+/* D was in doubt and away while the others came into doubt anew. */
+TEST(who_is_in_doubt_for_longer_is_let_go_with_the_others)
+{
+    static const struct plays rest[] = {{D, 30, 40}, {A, 30, 960}},
+                              again[] = {{A, 30, 40}, {B, 30, 40}, {C, 30, 960}};
+    static const struct plays work[] = {{A, 30, 980}, {B, 30, 980}, {C, 30, 980}, {D, 30, 980}},
+                              a[] = {{A, 1000, 960}};
+    begin();
+    play(rest, 2, 1600);
+    play(a, 1, 450);
+    CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, D));
+    play(again, 3, 2000);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
+    play(work, 4, 700);
+    CHECK(!any_doubt(A, 4));
+}
+
+/* They were seen to do little, and now do more, all of them: that need not be looked into. */
+TEST(who_fills_the_card_is_no_longer_taken_for_small)
+{
+    static const struct plays load[] = {{A, 400, 20}, {B, 400, 20}, {C, 400, 20}, {D, 400, 20}};
+    static const struct plays work[] = {{A, 30, 980}, {B, 30, 980}, {C, 30, 980}, {D, 30, 980}};
+    for (uint64_t ms = 1600; ms <= 1900; ms += 20) {
+        begin();
+        play(load, 4, ms);
+        CHECK(use_of(A) < 100 && use_of(B) < 100);
+        play(work, 4, 700);
+        for (int i = 0; i < 25; i++) {
+            play(work, 4, 120);
+            CHECK(!any_doubt(A, 4));
+        }
+        CHECK(use_of(A) >= 1000 && use_of(B) >= 1000 && use_of(C) >= 1000 && use_of(D) >= 1000);
+    }
+}
+
 TEST(of_many_that_leave_the_same_gaps_two_are_looked_at)
 {
     static const struct plays who[] = {{A, 30, 780}, {B, 30, 800}, {C, 30, 820}, {D, 30, 790}};
