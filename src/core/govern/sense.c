@@ -7,18 +7,19 @@
  */
 #include "core/govern/govern_inside.h"
 
-#define FAST_NS      (100 * BH_MS)
-#define FORGET_NS    (1000 * BH_MS) /* how slowly a smaller need is believed */
-#define LIGHT_IN     200000u
-#define LIGHT_OUT    300000u
-#define PROBE_NS     (200 * BH_MS)
-#define PROBE_MAX    (64000 * BH_MS)
-#define DOUBT_NS     (2000 * BH_MS)
-#define DOUBT_MAX    (64000 * BH_MS)
-#define LOOK_LEAST   (200 * BH_MS) /* a sample and a bit */
-#define LOOK_LATER   (700 * BH_MS)
-#define DOUBT_FRESH  (500 * BH_MS)  /* until samples are of turns, and a doubt may have ended by them */
-#define AWAY_LONG    (1000 * BH_MS) /* what it does now may be something else */
+#define FAST_NS    (100 * BH_MS)
+#define FORGET_NS  (1000 * BH_MS) /* how slowly a smaller need is believed */
+#define LIGHT_IN   200000u
+#define LIGHT_OUT  300000u
+#define PROBE_NS   (200 * BH_MS)
+#define PROBE_MAX  (64000 * BH_MS)
+#define DOUBT_NS   (2000 * BH_MS)
+#define DOUBT_MAX  (64000 * BH_MS)
+#define LOOK_LEAST (200 * BH_MS) /* a sample and a bit */
+#define LOOK_LATER (700 * BH_MS)
+#define DOUBT_FRESH \
+    (500 * BH_MS) /* until samples are of what is done now, and a doubt may have ended by them */
+#define AWAY_LONG    (1000 * BH_MS) /* what it does now may be something else than what it is in doubt for */
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 
@@ -81,6 +82,15 @@ static void take_sample(const struct bh_govern *g, struct bh_member *m, uint64_t
     bh_window_add(g, &m->gpu, m->sample_ns);
 }
 
+/* So many compete that samples of a full card are of several. */
+static bool is_crowd(const struct bh_govern *g)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        n += bh_is_heavy(&g->at[i]);
+    return n > 3;
+}
+
 static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_govern_state state)
 {
     const bool works = state == BH_GOVERN_BUSY || m->sample_ns > 0;
@@ -102,7 +112,7 @@ static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_gov
     }
     /* A short rest is no absence: else resting would be a way to the head of the queue. */
     m->returned = m->active && !was && m->away_ns >= g->config.away_us * BH_US;
-    if (m->returned && m->away_ns >= AWAY_LONG)
+    if (m->returned && m->away_ns >= AWAY_LONG && is_crowd(g))
         m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, DOUBT_MAX);
     m->away_ns = m->active ? 0 : bh_between(m->away_ns + g->step_ns, 0, 10000 * BH_MS);
 }

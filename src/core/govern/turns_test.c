@@ -189,9 +189,10 @@ TEST(who_is_in_doubt_when_turns_begin_is_not_looked_at_yet)
 }
 
 struct doubts {
-    uint32_t n; /* so many of six are in doubt */
+    uint32_t n; /* so many are in doubt */
     int from, lasts;
-    int away; /* before that they rested for so long, in doubt already */
+    int away;    /* before that they rested for so long, in doubt already */
+    uint32_t of; /* of so many */
 };
 
 /* How many had a turn that is longer than any usual one. */
@@ -203,10 +204,10 @@ static int looked_at(const struct doubts *d)
     if (bh_govern_new(NULL, &g, NULL) < 0)
         abort();
     for (int s = 0; s < d->from + d->lasts; s++) {
-        struct bh_govern_in in = {.elapsed_us = 5000, .n = 6};
-        for (uint32_t i = 0; i < 6; i++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = d->of};
+        for (uint32_t i = 0; i < d->of; i++) {
             const bool doubted = i < d->n && s >= d->from - d->away;
-            in.at[i] = equal_one(i, 6, &out, doubted);
+            in.at[i] = equal_one(i, d->of, &out, doubted);
             if (doubted && s < d->from) {
                 in.at[i].gpu_ns = 0;
                 in.at[i].state = out.at[i].paused ? BH_GOVERN_UNKNOWN : BH_GOVERN_IDLE;
@@ -219,7 +220,7 @@ static int looked_at(const struct doubts *d)
     }
     bh_govern_free(g);
     for (uint32_t i = 0; i < 6; i++)
-        looks += longest[i] > 20;
+        looks += longest[i] > 25;
     return looks;
 }
 
@@ -228,21 +229,49 @@ TEST(a_crowd_that_comes_into_doubt_takes_turns_first)
 {
     int nobody = 0;
     for (int from = 400; from < 460; from++) { /* unless it has the card just then */
-        const int looks = looked_at(&(struct doubts){4, from, 90, 0});
+        const int looks = looked_at(&(struct doubts){3, from, 90, 0, 6});
         CHECK(looks <= 1);
         nobody += looks == 0;
     }
-    CHECK(nobody >= 10);
-    CHECK_EQ(looked_at(&(struct doubts){4, 400, 700, 0}), 4);
-    CHECK_EQ(looked_at(&(struct doubts){2, 400, 170, 0}), 2);
+    CHECK(nobody >= 20);
+    CHECK_EQ(looked_at(&(struct doubts){4, 400, 700, 0, 6}), 4);
+    CHECK_EQ(looked_at(&(struct doubts){2, 400, 170, 0, 6}), 2);
 }
 
 /* It is in doubt for what it did before. */
 TEST(who_comes_back_in_doubt_takes_turns_first)
 {
-    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 400}), 0);
-    CHECK_EQ(looked_at(&(struct doubts){1, 800, 400, 400}), 1);
-    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 60}), 1); /* that was no absence */
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 280, 6}), 0);
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 400, 280, 6}), 1);
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 200, 6}), 1); /* that was no absence */
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 280, 4}), 0);
+    CHECK_EQ(looked_at(&(struct doubts){1, 800, 90, 280, 3}), 1); /* few: no sample would be of several */
+}
+
+/* Three in doubt, with what each is told to wait for before that; three seconds later again. */
+TEST(a_crowd_waits_in_each_doubt_and_not_less_than_it_had_to)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    for (int s = 0; s < 2000; s++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 6};
+        const bool doubt = (s >= 400 && s < 410) || s >= 1400;
+        if (s == 1399)
+            g->at[1].doubt_wait_ns = 9000 * BH_MS;
+        for (uint32_t i = 0; i < 6; i++)
+            in.at[i] = equal_one(i, 6, &out, doubt && i < 3);
+        const uint64_t holder = g->holder;
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+        if (s == 400 || s == 1400) {
+            for (uint32_t i = 0; i < 3; i++)
+                CHECK(g->at[i].doubt_wait_ns >= 490 * BH_MS || g->at[i].id == holder);
+            CHECK(s == 400 || g->at[1].doubt_wait_ns >= 8900 * BH_MS);
+        }
+    }
+    bh_govern_free(g);
 }
 
 /* It came into doubt by what another did, and out of it: that was no look, after which it would not be looked at for long. */

@@ -37,16 +37,14 @@ enum {
     MOST_OTHER = 20, /* permille of a span that others may have had */
     MUCH = 400,      /* permille of a span that one must have had */
     SUSPECT = 100,   /* permille of the time held: enough to be the reason */
-    FULL_CARD = 950, /* permille; measured: 960 where all wait often, else 975 to 995 */
-    FULL_AT_MOST = 975,
-    CHANGES_MOST = 60,
-    SHARED = 600, /* permille of a span that one may have had where several did */
-    SEEN = 30,    /* permille of a span: less may not have been in a sample */
-    AT_WORK = 20, /* permille, at least: what others used is not known to the last */
+    FULL_CARD = 950, /* permille; measured: 960 to 995 */
+    SHARED = 600,    /* permille of a span that one may have had where several did */
+    SEEN = 30,       /* permille of a span: less may not have been in a sample */
+    AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
-    FULLS_MOST = 8, /* samples */
+    FULLS_MOST = 8, /* samples; what is older fades */
 };
 
 void bh_use_init(struct bh_use *u)
@@ -253,13 +251,19 @@ static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
     begin(u);
 }
 
+/* It came into doubt with those of whom it is known what all of them work. */
+static bool is_of_newest(const struct bh_use *u, const struct bh_use_line *line)
+{
+    return line->by_sum && line->doubt_at_ns == u->doubted_ns;
+}
+
 /* Were two or more of those seen who came into doubt together, and all of them work as much as all do by the sum? One could be chance. */
 static bool are_alike(const struct bh_use *u)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
-        if (!line->by_sum || line->doubt || !line->known)
+        if (!is_of_newest(u, line) || line->doubt || !line->known)
             continue;
         if (line->rough < SMALL || line->rough >= u->doubted + ALIKE || line->rough + ALIKE <= u->doubted)
             return false;
@@ -273,7 +277,7 @@ static void end_doubts(struct bh_use *u)
     if (!u->doubted || !are_alike(u))
         return;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].by_sum && u->at[i].doubt)
+        if (is_of_newest(u, &u->at[i]) && u->at[i].doubt)
             believe(u, &u->at[i], u->doubted);
     u->doubted = 0;
 }
@@ -384,43 +388,39 @@ static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
 }
 
 /*
- * Samples of a full card that several had: nobody rested in that time, so whoever had some of it works. That is known after two,
- * before the sum, which is of the time before as well; and before anybody was given a turn to be looked at, in which the others
- * cannot show it.
+ * Samples of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So much is
+ * known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others wait and
+ * can show nothing. (Changes of the card are work to the samples: with 640 of them a second they said 988.)
  */
-static void watch_full(struct bh_use *u, const struct bh_use_samples *s, uint64_t lost, uint64_t span)
+static void watch_full(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
 {
-    const uint64_t most = span / WHOLE * CHANGES_MOST;
-    const uint32_t used = with_changes(s->mean, lost < most ? lost : most, span);
-    bool full = used >= FULL_CARD;
+    bool full = s->mean >= FULL_CARD;
     for (size_t i = 0; i < u->n; i++)
         full = full && u->at[i].had_ns - u->at[i].taken_ns <= span / WHOLE * SHARED;
-    if (!full || u->full.samples >= FULLS_MOST)
+    if (!full) {
         u->full = (struct bh_use_full){0};
-    if (!full)
         return;
+    }
+    const bool first = u->full.samples == 0, many = u->full.samples >= FULLS_MOST;
+    u->full.samples = (many ? u->full.samples / 2 : u->full.samples) + s->n;
+    u->full.ns = (many ? u->full.ns / 2 : u->full.ns) + span;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        line->full_ns = (u->full.samples ? line->full_ns : 0) + line->had_ns - line->taken_ns;
+        const uint64_t before = first ? 0 : many ? line->full_ns / 2 : line->full_ns;
+        line->full_ns = before + line->had_ns - line->taken_ns;
     }
-    u->full.samples += s->n;
-    u->full.ns += span;
-    u->full.rest_ns += used < FULL_AT_MOST ? span / WHOLE * (FULL_AT_MOST - used) : 0;
 }
 
-static bool is_full(const struct bh_use *u)
+static bool works_in_full(const struct bh_use *u, const struct bh_use_line *line)
 {
-    return u->full.samples >= 2;
+    return u->full.samples >= 2 && line->full_ns >= u->full.ns / WHOLE * SEEN;
 }
 
 static void trust_full(struct bh_use *u)
 {
-    for (size_t i = 0; i < u->n && is_full(u); i++) {
-        struct bh_use_line *line = &u->at[i];
-        if (line->by_sum && line->full_ns >= 2 * u->full.rest_ns &&
-            line->full_ns >= u->full.ns / WHOLE * SEEN)
-            line->doubt = false;
-    }
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].by_sum && works_in_full(u, &u->at[i]))
+            u->at[i].doubt = false;
 }
 
 /* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
@@ -462,11 +462,12 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
     if (in_doubt(u) || !(less || more))
         return;
     u->doubted = less ? used_by_suspects(u, last) : 0;
+    u->doubted_ns = now_ns;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE),
                    suspect = may && is_suspect(u, line);
-        const bool look = suspect && (less || !is_full(u)); /* where it is, that it works is seen already */
+        const bool look = suspect && !works_in_full(u, line); /* no look would tell more */
         if (look)
             give_up(u, line, now_ns);
         else if (more && (suspect || is_small(line)))
@@ -545,7 +546,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
     if (follows)
-        watch_full(u, s, lost, span);
+        watch_full(u, s, span);
     else
         u->full = (struct bh_use_full){0};
     trust_full(u);

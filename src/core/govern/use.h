@@ -63,10 +63,10 @@ struct bh_use_line {
     uint64_t doubt_at_ns;
 };
 
-/* The newest samples in a row that are of a full card which several had. */
+/* The newest samples in a row that are of a full card which several had, and of how much time. */
 struct bh_use_full {
     uint32_t samples;
-    uint64_t ns, rest_ns; /* of what time they are, and how much of it nobody worked */
+    uint64_t ns;
 };
 
 struct bh_use {
@@ -89,6 +89,7 @@ struct bh_use {
     struct bh_use_full full;
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
+    uint64_t doubted_ns; /* since when they are */
 };
 
 void bh_use_init(struct bh_use *u);

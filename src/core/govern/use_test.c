@@ -234,16 +234,33 @@ TEST(two_samples_of_a_full_card_end_doubts)
 /* While one is looked at the others cannot rest, and are no better known for it; nor is who had next to nothing. */
 TEST(a_full_card_tells_only_of_who_had_it)
 {
-    static const struct plays rest[] = {{A, 30, 40}, {B, 30, 40}, {C, 30, 960}};
+    static const struct plays rest[] = {{A, 30, 40}, {B, 30, 40}, {C, 30, 960}},
+                              work[] = {{A, 30, 980}, {B, 30, 980}, {C, 30, 980}};
     static const struct plays most[] = {{A, 80, 1000}, {B, 10, 1000}, {C, 10, 1000}},
                               two[] = {{A, 30, 1000}, {C, 30, 1000}};
     begin();
+    play(work, 3, 1200);
     play(rest, 3, 1600);
     CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
     play(most, 3, 340);
     CHECK(bh_use_doubt(&use, B) && bh_use_doubt(&use, C));
     play(two, 2, 600);
     CHECK(!bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && !bh_use_doubt(&use, C));
+}
+
+TEST(a_full_card_may_be_half_of_one_but_hardly_anything_is_missing)
+{
+    static const struct plays rest[] = {{A, 30, 40}, {B, 30, 40}, {C, 30, 960}};
+    static const struct plays half[] = {{A, 30, 955}, {B, 15, 955}, {C, 15, 955}},
+                              gaps[] = {{A, 30, 900}, {B, 30, 900}, {C, 30, 900}};
+    begin();
+    play(rest, 3, 1600);
+    play(half, 3, 630);
+    CHECK(!any_doubt(A, 3));
+    begin();
+    play(rest, 3, 1600);
+    play(gaps, 3, 360);
+    CHECK(any_doubt(A, 3)); /* the sum tells of them, in its time */
 }
 
 /* D was in doubt and away while the others came into doubt anew. */
@@ -263,6 +280,30 @@ TEST(who_is_in_doubt_for_longer_is_let_go_with_the_others)
     CHECK(!any_doubt(A, 4));
 }
 
+/* D is in doubt since before the others came into it together; what two of those do says nothing of it. */
+TEST(who_is_in_doubt_for_longer_is_not_taken_to_be_like_the_others)
+{
+    static const struct plays rest[] = {{D, 30, 40}, {A, 30, 960}}, a[] = {{A, 1000, 960}};
+    static const struct plays gaps[] = {{A, 30, 780}, {B, 30, 780}, {C, 30, 780}};
+    static const struct plays one[] = {{A, 1000, 780}}, two[] = {{B, 1000, 780}};
+    uint32_t runs = 0;
+    for (uint64_t ms = 1600; ms <= 2400; ms += 80) {
+        for (uint64_t again = 600; again <= 3000; again += 200) {
+            begin();
+            play(rest, 2, ms);
+            play(a, 1, 450);
+            play(gaps, 3, again);
+            if (!bh_use_doubt(&use, A) || !bh_use_doubt(&use, B) || !bh_use_doubt(&use, D))
+                continue;
+            runs++;
+            play(one, 1, 500);
+            play(two, 1, 500);
+            CHECK(bh_use_doubt(&use, D) || use_of(D) == BH_USE_UNKNOWN);
+        }
+    }
+    CHECK(runs >= 20);
+}
+
 /* They were seen to do little, and now do more, all of them: that need not be looked into. */
 TEST(who_fills_the_card_is_no_longer_taken_for_small)
 {
@@ -279,6 +320,19 @@ TEST(who_fills_the_card_is_no_longer_taken_for_small)
         }
         CHECK(use_of(A) >= 1000 && use_of(B) >= 1000 && use_of(C) >= 1000 && use_of(D) >= 1000);
     }
+}
+
+/* They do more than was seen, and how much more nobody knows: the card is not full. */
+TEST(who_does_more_on_a_card_that_is_not_full_is_looked_at)
+{
+    static const struct plays load[] = {{A, 400, 20}, {B, 400, 20}, {C, 400, 20}, {D, 400, 20}};
+    static const struct plays more[] = {{A, 30, 700}, {B, 30, 700}, {C, 30, 700}, {D, 30, 700}};
+    begin();
+    play(load, 4, 1600);
+    CHECK(use_of(A) < 100 && use_of(B) < 100);
+    for (int i = 0; i < 10 && !any_doubt(A, 4); i++)
+        play(more, 4, 120);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B)); /* at once, and not by what is missing later */
 }
 
 TEST(of_many_that_leave_the_same_gaps_two_are_looked_at)
@@ -442,6 +496,22 @@ TEST(who_has_more_beside_busy_ones_is_noticed)
     CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
     play(more, 2, 3000);
     CHECK(use_of(B) == BH_USE_UNKNOWN && bh_use_doubt(&use, B) && !bh_use_doubt(&use, A));
+}
+
+/* That it works was never in doubt: how much it would use alone is. */
+TEST(who_has_more_beside_several_is_looked_at_on_a_full_card_too)
+{
+    static const struct plays little[] = {{A, 23, 1000}, {B, 2, 1000}, {C, 23, 1000}},
+                              more[] = {{A, 10, 1000}, {B, 2, 1000}, {C, 10, 1000}};
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}}, c[] = {{C, 1000, 1000}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    play(c, 1, 600);
+    play(little, 3, 10000);
+    CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
+    play(more, 3, 3000);
+    CHECK(bh_use_doubt(&use, B) && !bh_use_doubt(&use, A) && !bh_use_doubt(&use, C));
 }
 
 TEST(who_left_is_forgotten_and_doubts_end)
