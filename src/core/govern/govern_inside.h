@@ -93,6 +93,7 @@ struct bh_govern {
     /* turns: holder 0 is nobody, for the part of the time that caps leave empty */
     uint64_t holder;
     int64_t held_ns, held_before_ns, settle_ns, empty_credit_ns;
+    int64_t unneeded_ns; /* for so long turns are taken for no reason any more */
 
     /* slices and latency */
     int64_t sum_span_ns, look_ns;

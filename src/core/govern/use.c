@@ -272,9 +272,27 @@ static bool are_alike(const struct bh_use *u)
     return n >= 2;
 }
 
+/* Did those who were seen since work less when they came into doubt? All that was used then is less than what they would have by
+ * themselves. What they came into doubt for is over, then: of all who loaded, say. */
+static bool is_over(const struct bh_use *u)
+{
+    uint64_t work_us = 0;
+    for (size_t i = 0; i < u->n; i++) {
+        const struct bh_use_line *line = &u->at[i];
+        if (is_of_newest(u, line) && !line->doubt && line->known)
+            work_us += line->doubted_us * line->rough / WHOLE;
+    }
+    return work_us > u->doubted_us + u->doubted_us / 8;
+}
+
 static void end_doubts(struct bh_use *u)
 {
-    if (!u->doubted || !are_alike(u))
+    if (!u->doubted)
+        return;
+    if (is_over(u))
+        for (size_t i = 0; i < u->n; i++)
+            u->at[i].doubt = u->at[i].doubt && !is_of_newest(u, &u->at[i]);
+    if (!are_alike(u))
         return;
     for (size_t i = 0; i < u->n; i++)
         if (is_of_newest(u, &u->at[i]) && u->at[i].doubt)
@@ -463,11 +481,13 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         return;
     u->doubted = less ? used_by_suspects(u, last) : 0;
     u->doubted_ns = now_ns;
+    u->doubted_us = u->used_us;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE),
                    suspect = may && is_suspect(u, line);
         const bool look = suspect && !works_in_full(u, line); /* no look would tell more */
+        line->doubted_us = line->time_ns / 1000;
         if (look)
             give_up(u, line, now_ns);
         else if (more && (suspect || is_small(line)))

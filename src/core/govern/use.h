@@ -61,6 +61,7 @@ struct bh_use_line {
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
+    uint64_t doubted_us; /* what it had of the window by which somebody came into doubt last */
 };
 
 /* The newest samples in a row that are of a full card which several had, and of how much time. */
@@ -90,6 +91,7 @@ struct bh_use {
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
     uint64_t doubted_ns; /* since when they are */
+    uint64_t doubted_us; /* what all used of that window */
 };
 
 void bh_use_init(struct bh_use *u);
