@@ -263,12 +263,15 @@ static struct bh_member *line_up(struct bh_govern *g)
     return first;
 }
 
+/* Of those who are owed as much, who waits for longest: turns may begin again and again before they come to the last one. */
 static struct bh_member *most_owed(struct bh_govern *g)
 {
     struct bh_member *best = NULL;
     for (uint32_t i = 0; i < g->n; i++) {
-        if (g->at[i].in_turns && (!best || g->at[i].credit_ns > best->credit_ns))
-            best = &g->at[i];
+        struct bh_member *m = &g->at[i];
+        if (m->in_turns && (!best || m->credit_ns > best->credit_ns ||
+                            (m->credit_ns == best->credit_ns && m->waited_ns > best->waited_ns)))
+            best = m;
     }
     return best;
 }
@@ -340,6 +343,7 @@ void bh_turns_decide(struct bh_govern *g)
         if (!m->in_turns)
             continue;
         m->paused = m->id != g->holder;
+        m->waited_ns = m->paused ? bh_between(m->waited_ns + g->step_ns, 0, 10000 * BH_MS) : 0;
         m->corrections += m->paused && !was;
         calls += m->paused != was;
     }
