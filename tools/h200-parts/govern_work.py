@@ -22,6 +22,8 @@ class Tenant:
         command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else [])
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
         self.kind, self.name, self.points, self.took, self.rest = kind, name or kind, [], [], {}
+        if tools.log:  # a governor goes by who started it, and writes over no file
+            env = {**(env or {}), 'BULKHEAD_GOVERN_LOG': f'{tools.log}-{int(time.time() * 1e3)}-{self.name}'}
         self.p = subprocess.Popen([*map(str, prefix), *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, **(env or {})})
         alive.append(self)

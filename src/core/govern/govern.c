@@ -110,12 +110,7 @@ static void divide(struct bh_govern *g)
 struct need {
     enum bh_govern_mode mode;
     bool turns, blind;
-    bool needs; /* turns, now */
 };
-
-/* One rests for a moment in its turn, which is the only one that needs turns: begun again each time, in the same order, they would never
- * come to who is last. */
-#define UNNEEDED_LEAST (200 * BH_MS)
 
 static struct need choose(const struct bh_govern *g)
 {
@@ -130,9 +125,7 @@ static struct need choose(const struct bh_govern *g)
         heavy += bh_is_heavy(m);
         capped |= bh_is_heavy(m) && m->cap_ppm && m->target_ppm >= m->cap_ppm;
     }
-    const bool lately = g->turns && g->unneeded_ns < UNNEEDED_LEAST;
-    w.needs = capped || (heavy >= 2 && (latency || unfilled));
-    w.turns = !g->config.slices_only && (w.needs || (heavy >= 2 && lately));
+    w.turns = !g->config.slices_only && (capped || (heavy >= 2 && (latency || unfilled)));
     if (latency && !g->config.slices_only)
         w.mode = BH_GOVERN_BESIDE_LATENCY;
     else if (w.turns)
@@ -174,7 +167,7 @@ static void decide(struct bh_govern *g, const struct need *w)
     if (w->turns)
         bh_turns_decide(g);
     g->turns = w->turns;
-    g->unneeded_ns = w->needs ? 0 : bh_between(g->unneeded_ns + g->step_ns, 0, UNNEEDED_LEAST);
+    g->apart_ns = w->turns ? 0 : bh_between(g->apart_ns + g->step_ns, 0, 10000 * BH_MS);
     bh_turns_gate(g);
 }
 

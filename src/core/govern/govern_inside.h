@@ -56,7 +56,7 @@ struct bh_member {
     uint32_t price_ppm; /* in this turn it is charged by GPU time at this rate; 0: by the clock */
     int64_t credit_ns;
     int64_t paused_ns, escape_ns;
-    int64_t waited_ns; /* for its turn, also if turns ended meanwhile */
+    int64_t waited_ns; /* paused for others' turns since its own; what it had beside turns does not count */
     int64_t owed_ns; /* of a long turn in doubt, beyond what credit may fall to; paid back by and by */
     bool certain;    /* its samples are known to hold no rests, since just now */
     int64_t doubt_wait_ns, doubt_next; /* until doubt has its turn again, and how long to wait then */
@@ -94,7 +94,7 @@ struct bh_govern {
     /* turns: holder 0 is nobody, for the part of the time that caps leave empty */
     uint64_t holder;
     int64_t held_ns, held_before_ns, settle_ns, empty_credit_ns;
-    int64_t unneeded_ns; /* for so long turns are taken for no reason any more */
+    int64_t apart_ns; /* since turns were last taken */
 
     /* slices and latency */
     int64_t sum_span_ns, look_ns;

@@ -7,19 +7,18 @@
  */
 #include "core/govern/govern_inside.h"
 
-#define FAST_NS    (100 * BH_MS)
-#define FORGET_NS  (1000 * BH_MS) /* how slowly a smaller need is believed */
-#define LIGHT_IN   200000u
-#define LIGHT_OUT  300000u
-#define PROBE_NS   (200 * BH_MS)
-#define PROBE_MAX  (64000 * BH_MS)
-#define DOUBT_NS   (2000 * BH_MS)
-#define DOUBT_MAX  (64000 * BH_MS)
-#define LOOK_LEAST (200 * BH_MS) /* a sample and a bit */
-#define LOOK_LATER (700 * BH_MS)
-#define DOUBT_FRESH \
-    (500 * BH_MS) /* until samples are of what is done now, and a doubt may have ended by them */
-#define AWAY_LONG    (1000 * BH_MS) /* what it does now may be something else than what it is in doubt for */
+#define FAST_NS      (100 * BH_MS)
+#define FORGET_NS    (1000 * BH_MS) /* how slowly a smaller need is believed */
+#define LIGHT_IN     200000u
+#define LIGHT_OUT    300000u
+#define PROBE_NS     (200 * BH_MS)
+#define PROBE_MAX    (64000 * BH_MS)
+#define DOUBT_NS     (2000 * BH_MS)
+#define DOUBT_MAX    (64000 * BH_MS)
+#define LOOK_LEAST   (200 * BH_MS) /* a sample and a bit */
+#define LOOK_LATER   (700 * BH_MS)
+#define DOUBT_FRESH  (500 * BH_MS)  /* until samples are of what is done now, and may have ended a doubt */
+#define AWAY_LONG    (1000 * BH_MS) /* it may do something else now than what it is in doubt for */
 #define FILLS        970000u
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 

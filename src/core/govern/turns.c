@@ -17,6 +17,7 @@
 #define CALL_NS       (1 * BH_MS)   /* a pause or a resume, and room to spare; made one after the other */
 #define LOOK_MOST     (650 * BH_MS) /* of a holder in doubt; two of the driver's samples need 400 to 600 */
 #define OWED_MOST     (1000 * BH_MS)
+#define APART_LONG    (1000 * BH_MS)
 #define LEARN_LEAST   (4 * BH_MS)
 #define LEARN_OFTEN   (40 * BH_MS)
 #define RELIED_NS     (60 * BH_MS)
@@ -236,7 +237,11 @@ void bh_turns_begin(struct bh_govern *g)
     g->empty_credit_ns = 0;
 }
 
-/* Who comes takes its place in the queue: level with the others, or first when it was away. */
+/*
+ * Who comes takes its place in the queue: level with the others, or first when it was away. Where turns begin again soon after they
+ * ended, as they do if one rests in each of its own and is the only one that needs them, each is owed what it waited for: level, they
+ * would never come to the last one. What one was owed for resting in its turn, or owes, is forgotten.
+ */
 static struct bh_member *line_up(struct bh_govern *g)
 {
     struct bh_member *first = NULL;
@@ -245,7 +250,10 @@ static struct bh_member *line_up(struct bh_govern *g)
         struct bh_member *m = &g->at[i];
         const bool waits = bh_is_heavy(m);
         if (waits && !m->in_turns) {
-            m->credit_ns = !g->turns || m->returned ? 0 : m->credit_ns;
+            if (m->returned || g->apart_ns >= APART_LONG)
+                m->waited_ns = 0;
+            if (m->returned || !g->turns)
+                m->credit_ns = bh_part(m->waited_ns, m->target_ppm);
             m->price_ppm = 0;
         }
         m->in_turns = waits;
@@ -263,15 +271,12 @@ static struct bh_member *line_up(struct bh_govern *g)
     return first;
 }
 
-/* Of those who are owed as much, who waits for longest: turns may begin again and again before they come to the last one. */
 static struct bh_member *most_owed(struct bh_govern *g)
 {
     struct bh_member *best = NULL;
     for (uint32_t i = 0; i < g->n; i++) {
-        struct bh_member *m = &g->at[i];
-        if (m->in_turns && (!best || m->credit_ns > best->credit_ns ||
-                            (m->credit_ns == best->credit_ns && m->waited_ns > best->waited_ns)))
-            best = m;
+        if (g->at[i].in_turns && (!best || g->at[i].credit_ns > best->credit_ns))
+            best = &g->at[i];
     }
     return best;
 }

@@ -272,8 +272,8 @@ static bool are_alike(const struct bh_use *u)
     return n >= 2;
 }
 
-/* Did those who were seen since work less when they came into doubt? All that was used then is less than what they would have by
- * themselves. What they came into doubt for is over, then: of all who loaded, say. */
+/* Do those who were seen since work more now than when they came into doubt? If by themselves they would have used more of that time
+ * than all did, yes. What all of them came into doubt for is over, then: they loaded, say. */
 static bool is_over(const struct bh_use *u)
 {
     uint64_t work_us = 0;
@@ -287,12 +287,11 @@ static bool is_over(const struct bh_use *u)
 
 static void end_doubts(struct bh_use *u)
 {
-    if (!u->doubted)
-        return;
-    if (is_over(u))
-        for (size_t i = 0; i < u->n; i++)
-            u->at[i].doubt = u->at[i].doubt && !is_of_newest(u, &u->at[i]);
-    if (!are_alike(u))
+    const bool over = is_over(u);
+    for (size_t i = 0; i < u->n; i++)
+        if (over && is_of_newest(u, &u->at[i]))
+            u->at[i].doubt = false;
+    if (!u->doubted || !are_alike(u))
         return;
     for (size_t i = 0; i < u->n; i++)
         if (is_of_newest(u, &u->at[i]) && u->at[i].doubt)
@@ -399,12 +398,6 @@ static uint64_t missing(uint64_t expected_us, uint64_t used_us)
     return expected_us > used_us ? expected_us - used_us : 0;
 }
 
-static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
-{
-    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
-    return all < WHOLE ? all : WHOLE;
-}
-
 /*
  * Samples of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So much is
  * known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others wait and
@@ -507,6 +500,12 @@ static void fade(struct bh_use *u, uint32_t n)
         for (size_t i = 0; i < u->n; i++)
             u->at[i].time_ns -= u->at[i].time_ns / FADES;
     }
+}
+
+static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
+{
+    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
+    return all < WHOLE ? all : WHOLE;
 }
 
 static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t lost)

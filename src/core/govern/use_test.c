@@ -433,14 +433,17 @@ TEST(a_doubt_is_asked_about_often_but_not_for_long)
 /* A works more now than all of them did together: whatever they came into doubt for is over. */
 TEST(one_that_has_changed_ends_the_doubts_of_all)
 {
-    static const struct plays load[] = {{A, 30, 60}, {B, 30, 60}, {C, 30, 60}, {D, 30, 60}};
-    static const struct plays half[] = {{A, 30, 60}, {B, 30, 960}, {C, 30, 60}, {D, 30, 960}},
-                              a[] = {{A, 1000, 980}}, b[] = {{B, 1000, 960}};
-    begin();
-    play(load, 4, 1600);
-    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) && bh_use_doubt(&use, D));
-    play(a, 1, 450);
-    CHECK(!any_doubt(A, 4));
+    static const struct plays half[] = {{A, 30, 60}, {B, 30, 960}, {C, 30, 60}, {D, 30, 960}};
+    static const struct plays a[] = {{A, 1000, 980}}, b[] = {{B, 1000, 960}};
+    for (uint32_t loads = 0; loads <= 180; loads += 60) {
+        const struct plays load[] = {{A, 30, loads}, {B, 30, loads}, {C, 30, loads}, {D, 30, loads}};
+        begin();
+        play(load, 4, 1600);
+        CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B) && bh_use_doubt(&use, C) &&
+              bh_use_doubt(&use, D));
+        play(a, 1, 450);
+        CHECK(!any_doubt(A, 4));
+    }
     begin();
     play(half, 4, 1600);
     play(b, 1, 450);
