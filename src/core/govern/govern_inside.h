@@ -57,8 +57,8 @@ struct bh_member {
     int64_t credit_ns;
     int64_t paused_ns, escape_ns;
     int64_t waited_ns; /* paused for others' turns since its own; what it had beside turns does not count */
-    int64_t owed_ns; /* of a long turn in doubt, beyond what credit may fall to; paid back by and by */
-    bool certain;    /* its samples are known to hold no rests, since just now */
+    int64_t owed_ns;   /* of a long turn in doubt, beyond what credit may fall to; paid back by and by */
+    bool certain;      /* its samples are known to hold no rests, since just now */
     int64_t doubt_wait_ns, doubt_next; /* until doubt has its turn again, and how long to wait then */
     bool turns_first;                  /* it has been made to wait for what turns tell of all */
 
@@ -133,10 +133,8 @@ static inline bool bh_is_looked_at(const struct bh_member *m)
 {
     return m->doubt && m->doubt_wait_ns == 0 && m->target_ppm >= BH_LOOK_LEAST_PPM;
 }
-/* Three or more are in doubt. They take turns first: if all of them work, that tells as well, and costs nobody a wait. One or two are
- * looked at while they do what they came into doubt for. */
-bool bh_sense_crowd_in_doubt(const struct bh_govern *g);
-/* Where so many are, who has not waited so yet is not looked at for a while; but for the one that has the card, which tells soonest. */
+/* Where three and more are in doubt, who has not waited so yet is not looked at for a while; but for the one that has the card, which
+ * tells soonest. */
 void bh_sense_turns_first(struct bh_govern *g);
 /* It was: for a while that has to do. */
 void bh_sense_looked(struct bh_member *m);

@@ -81,13 +81,18 @@ static void take_sample(const struct bh_govern *g, struct bh_member *m, uint64_t
     bh_window_add(g, &m->gpu, m->sample_ns);
 }
 
-/* So many compete that samples of a full card are of several. */
-static bool is_crowd(const struct bh_govern *g)
+/* So many that samples of a full card are of several. */
+static bool many_compete(const struct bh_govern *g)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++)
         n += bh_is_heavy(&g->at[i]);
     return n > 3;
+}
+
+static void look_later(struct bh_member *m, int64_t ns)
+{
+    m->doubt_wait_ns = bh_between(m->doubt_wait_ns, ns, DOUBT_MAX);
 }
 
 static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_govern_state state)
@@ -111,12 +116,14 @@ static void see_work(const struct bh_govern *g, struct bh_member *m, enum bh_gov
     }
     /* A short rest is no absence: else resting would be a way to the head of the queue. */
     m->returned = m->active && !was && m->away_ns >= g->config.away_us * BH_US;
-    if (m->returned && m->away_ns >= AWAY_LONG && is_crowd(g))
-        m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, DOUBT_MAX);
+    if (m->returned && m->away_ns >= AWAY_LONG && many_compete(g))
+        look_later(m, DOUBT_FRESH);
     m->away_ns = m->active ? 0 : bh_between(m->away_ns + g->step_ns, 0, 10000 * BH_MS);
 }
 
-bool bh_sense_crowd_in_doubt(const struct bh_govern *g)
+/* They take turns first: if all of them work, that tells as well, and costs nobody a wait. One or two are looked at while they do what
+ * they came into doubt for. */
+static bool crowd_in_doubt(const struct bh_govern *g)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->n; i++)
@@ -126,7 +133,7 @@ bool bh_sense_crowd_in_doubt(const struct bh_govern *g)
 
 void bh_sense_turns_first(struct bh_govern *g)
 {
-    if (!bh_sense_crowd_in_doubt(g))
+    if (!crowd_in_doubt(g))
         return;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
@@ -134,7 +141,7 @@ void bh_sense_turns_first(struct bh_govern *g)
         if (!m->doubt || m->turns_first || looked_at)
             continue;
         m->turns_first = true;
-        m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_FRESH, DOUBT_MAX);
+        look_later(m, DOUBT_FRESH);
     }
 }
 
@@ -154,7 +161,7 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
     m->light_ns += g->step_ns;
     const bool look = bh_is_looked_at(m);
     if (look || m->light_ns >= m->probe_ns) {
-        if (look && bh_sense_crowd_in_doubt(g))
+        if (look && crowd_in_doubt(g))
             m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
@@ -202,7 +209,7 @@ static void take_doubt(const struct bh_govern *g, struct bh_member *m, bool doub
         if (m->certain)
             bh_sense_looked(m);
         else /* nobody looked: it ended by what all of them did */
-            m->doubt_wait_ns = bh_between(m->doubt_wait_ns, DOUBT_NS, DOUBT_MAX);
+            look_later(m, DOUBT_NS);
         m->alone_known = false;
         m->turn_gpu_ns = m->turn_free_ns = 0;
         m->turn_least_ppm = BH_FAIR_WHOLE;

@@ -17,7 +17,7 @@
 #define CALL_NS       (1 * BH_MS)   /* a pause or a resume, and room to spare; made one after the other */
 #define LOOK_MOST     (650 * BH_MS) /* of a holder in doubt; two of the driver's samples need 400 to 600 */
 #define OWED_MOST     (1000 * BH_MS)
-#define APART_LONG    (1000 * BH_MS)
+#define APART_LONG    (1000 * BH_MS) /* without turns: what one waited for is made up for */
 #define LEARN_LEAST   (4 * BH_MS)
 #define LEARN_OFTEN   (40 * BH_MS)
 #define RELIED_NS     (60 * BH_MS)

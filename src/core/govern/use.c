@@ -280,9 +280,9 @@ static bool is_over(const struct bh_use *u)
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
         if (is_of_newest(u, line) && !line->doubt && line->known)
-            work_us += line->doubted_us * line->rough / WHOLE;
+            work_us += line->had_then_us * line->rough / WHOLE;
     }
-    return work_us > u->doubted_us + u->doubted_us / 8;
+    return work_us > u->used_then_us + u->used_then_us / 8;
 }
 
 static void end_doubts(struct bh_use *u)
@@ -398,6 +398,21 @@ static uint64_t missing(uint64_t expected_us, uint64_t used_us)
     return expected_us > used_us ? expected_us - used_us : 0;
 }
 
+static void forget_full(struct bh_use *u)
+{
+    u->full = (struct bh_use_full){0};
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].full_ns = 0;
+}
+
+static void fade_full(struct bh_use *u)
+{
+    u->full.samples /= 2;
+    u->full.ns /= 2;
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].full_ns /= 2;
+}
+
 /*
  * Samples of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So much is
  * known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others wait and
@@ -409,17 +424,15 @@ static void watch_full(struct bh_use *u, const struct bh_use_samples *s, uint64_
     for (size_t i = 0; i < u->n; i++)
         full = full && u->at[i].had_ns - u->at[i].taken_ns <= span / WHOLE * SHARED;
     if (!full) {
-        u->full = (struct bh_use_full){0};
+        forget_full(u);
         return;
     }
-    const bool first = u->full.samples == 0, many = u->full.samples >= FULLS_MOST;
-    u->full.samples = (many ? u->full.samples / 2 : u->full.samples) + s->n;
-    u->full.ns = (many ? u->full.ns / 2 : u->full.ns) + span;
-    for (size_t i = 0; i < u->n; i++) {
-        struct bh_use_line *line = &u->at[i];
-        const uint64_t before = first ? 0 : many ? line->full_ns / 2 : line->full_ns;
-        line->full_ns = before + line->had_ns - line->taken_ns;
-    }
+    if (u->full.samples >= FULLS_MOST)
+        fade_full(u);
+    u->full.samples += s->n;
+    u->full.ns += span;
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].full_ns += u->at[i].had_ns - u->at[i].taken_ns;
 }
 
 static bool works_in_full(const struct bh_use *u, const struct bh_use_line *line)
@@ -474,13 +487,13 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         return;
     u->doubted = less ? used_by_suspects(u, last) : 0;
     u->doubted_ns = now_ns;
-    u->doubted_us = u->used_us;
+    u->used_then_us = u->used_us;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const bool may = less || (line->known && line->permille < WHOLE),
                    suspect = may && is_suspect(u, line);
         const bool look = suspect && !works_in_full(u, line); /* no look would tell more */
-        line->doubted_us = line->time_ns / 1000;
+        line->had_then_us = line->time_ns / 1000;
         if (look)
             give_up(u, line, now_ns);
         else if (more && (suspect || is_small(line)))
@@ -567,7 +580,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     if (follows)
         watch_full(u, s, span);
     else
-        u->full = (struct bh_use_full){0};
+        forget_full(u);
     trust_full(u);
     if (u->begun && follows) {
         add_up(u, s, span, lost);

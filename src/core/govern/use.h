@@ -9,7 +9,7 @@
  * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to
  * what was used. Where it does not, nothing is believed any more, and whoever had much of the card is in doubt until it
  * is seen alone (the controller gives it a turn for that), or until the card is seen to be full while several have it: then none
- * of them can rest. Where several came into doubt at once, two or more of them were seen
+ * of them rests for long. Where several came into doubt at once, two or more of them were seen
  * and they explain the sum if the others are like them, those are taken to be: to look at each would cost all of them much,
  * to find out that everybody leaves the same gaps.
  */
@@ -62,7 +62,7 @@ struct bh_use_line {
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     uint64_t doubt_at_ns;
-    uint64_t doubted_us; /* what it had of the window by which somebody came into doubt last */
+    uint64_t had_then_us; /* of the window by which somebody came into doubt last */
 };
 
 /* The newest samples in a row that are of a full card which several had, and of how much time. */
@@ -91,8 +91,8 @@ struct bh_use {
     struct bh_use_full full;
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
-    uint64_t doubted_ns; /* since when they are */
-    uint64_t doubted_us; /* what all used of that window */
+    uint64_t doubted_ns;   /* since when they are */
+    uint64_t used_then_us; /* by all, of the window by which they are */
 };
 
 void bh_use_init(struct bh_use *u);
