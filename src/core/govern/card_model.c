@@ -221,14 +221,15 @@ static void advance(struct card *c, int64_t to)
     const int64_t from = c->switch_end_ns > c->now_ns && c->running >= 0 ? c->switch_end_ns : c->now_ns;
     for (uint32_t i = 0; i < c->n; i++)
         c->at[i].paused_total_ns += c->at[i].present && c->at[i].paused ? to - c->now_ns : 0;
-    if (c->running < 0) {
+    if (c->running < 0)
         c->idle_ns += to - c->now_ns;
-    } else if (to > from) {
+    else /* to the driver's samples a change is work, too; measured: 988 permille with 640 of them a second */
+        c->use.worked_ns += to - c->now_ns;
+    if (c->running >= 0 && to > from) {
         struct card_tenant *t = &c->at[c->running];
         t->work_ns -= to - from;
         t->done_ns += to - from;
         t->worked = true;
-        c->use.worked_ns += to - from;
     }
     if (to > from && c->loaded >= 0 && !c->at[c->loaded].paused)
         stay(c, &c->at[c->loaded], to - from);

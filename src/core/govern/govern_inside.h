@@ -71,6 +71,7 @@ struct bh_member {
     int64_t unfilled_ns;  /* for so long it is known not to fill its slices */
     int64_t unfilled_try; /* how long to believe that the next time */
     int64_t sum_ns;       /* got since the sums were cleared */
+    int64_t burn_ns;      /* the same, whatever was corrected meanwhile */
 
     uint32_t corrections;
 };
@@ -143,6 +144,8 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in);
 void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a);
 /* What it could use now if it got all it asked for. */
 uint32_t bh_sense_demand(const struct bh_member *m);
+/* It runs beside the others and would use more than it is due: it is paused while it is over that. */
+bool bh_is_held(const struct bh_member *m);
 void bh_window_add(const struct bh_govern *g, struct bh_window *w, int64_t ns);
 
 void bh_turns_charge(struct bh_govern *g);

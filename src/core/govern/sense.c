@@ -167,7 +167,8 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
         m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
     } else if (m->fast_ppm > m->alone_ppm) {
-        m->alone_ppm = m->fast_ppm;
+        if (!bh_is_held(m)) /* else this is what it does when it may, not what it needs */
+            m->alone_ppm = m->fast_ppm;
     } else if (m->has_sample && g->mode != BH_GOVERN_SLICES) {
         const int64_t less = (int64_t)m->alone_ppm - m->fast_ppm;
         m->alone_ppm -= (uint32_t)(less * (m->span_ns / BH_US) / ((m->span_ns + FORGET_NS) / BH_US));
@@ -185,6 +186,11 @@ uint32_t bh_sense_demand(const struct bh_member *m)
         need = m->alone_ppm + (uint64_t)m->alone_ppm / 16 + 5000;
     need = (need + DEMAND_GRAIN - 1) / DEMAND_GRAIN * DEMAND_GRAIN;
     return need > BH_FAIR_WHOLE ? BH_FAIR_WHOLE : (uint32_t)need;
+}
+
+bool bh_is_held(const struct bh_member *m)
+{
+    return m->light && m->target_ppm < bh_sense_demand(m);
 }
 
 void bh_sense_looked(struct bh_member *m)

@@ -18,6 +18,7 @@
 #define LOOK_MAX       (4000 * BH_MS)
 #define TRY_MAX        (160000 * BH_MS)
 #define BURN_NS        (400 * BH_MS)
+#define SHORT_NS       (2000 * BH_MS)
 #define REST_NS        (20 * BH_MS)
 #define BLUR_NS        (100 * BH_MS)
 #define DEAD_PPM       5000
@@ -69,6 +70,8 @@ static void clear(struct bh_govern *g)
 
 static void clear_burnt(struct bh_govern *g)
 {
+    for (uint32_t i = 0; i < g->n; i++)
+        g->at[i].burn_ns = 0;
     g->burn_got_ns = 0;
     g->burn_span_ns = -(g->config.lag_us * BH_US);
 }
@@ -180,6 +183,23 @@ static bool burns(const struct bh_govern *g, const struct crowd *c)
            bh_ppm(g->burn_got_ns, g->burn_span_ns) + cost + BURNT_PPM < BH_FAIR_WHOLE;
 }
 
+/* Of many there is always one whose slice is being corrected, and sums begin anew each time: who is short through all of that is not seen
+ * in them. */
+static void mark_short(struct bh_govern *g, const struct crowd *c)
+{
+    int64_t total = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        total += bh_is_heavy(&g->at[i]) ? g->at[i].burn_ns : 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
+        const int64_t edge =
+            share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * c->round_us / (g->burn_span_ns / BH_US);
+        if (bh_is_heavy(m) && bh_ppm(m->burn_ns, total) + WRONG_PPM + edge < share)
+            mark_unfilled(m);
+    }
+}
+
 static void look(struct bh_govern *g, const struct crowd *c)
 {
     int64_t total = 0;
@@ -196,6 +216,8 @@ static void look(struct bh_govern *g, const struct crowd *c)
         }
         return;
     }
+    if (has_other_ways(g) && c->n > FEW && g->burn_span_ns >= SHORT_NS)
+        mark_short(g, c);
     if (g->burn_span_ns >= LOOK_MAX)
         clear_burnt(g);
     for (uint32_t i = 0; i < g->n; i++) {
@@ -223,8 +245,10 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
         struct bh_member *m = &g->at[i];
         if (g->sum_span_ns > 0)
             m->sum_ns += m->sample_ns;
-        if (g->burn_span_ns > 0)
+        if (g->burn_span_ns > 0) {
             g->burn_got_ns += m->sample_ns;
+            m->burn_ns += m->sample_ns;
+        }
         blind |= bh_is_heavy(m) && !m->seen;
         rests |= bh_is_heavy(m) && m->idle_ns >= REST_NS;
     }

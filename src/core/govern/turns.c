@@ -17,6 +17,7 @@
 #define CALL_NS       (1 * BH_MS)   /* a pause or a resume, and room to spare; made one after the other */
 #define LOOK_MOST     (650 * BH_MS) /* of a holder in doubt; two of the driver's samples need 400 to 600 */
 #define OWED_MOST     (1000 * BH_MS)
+#define PAY_BACK      10000u         /* of the card: the share it has meanwhile is right within a point */
 #define APART_LONG    (1000 * BH_MS) /* without turns: what one waited for is made up for */
 #define LEARN_LEAST   (4 * BH_MS)
 #define LEARN_OFTEN   (40 * BH_MS)
@@ -143,7 +144,8 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
         struct bh_member *m = &g->at[i];
         if (!m->in_turns)
             continue;
-        const int64_t ns = bh_part(g->step_ns, m->target_ppm), back = bh_between(m->owed_ns, 0, ns / 2);
+        const int64_t ns = bh_part(g->step_ns, m->target_ppm),
+                      back = bh_between(m->owed_ns, 0, bh_between(ns / 2, 0, bh_part(g->step_ns, PAY_BACK)));
         m->owed_ns -= back;
         m->credit_ns += ns - back;
         left -= ns;
@@ -180,7 +182,7 @@ static int64_t price(const struct bh_govern *g, const struct bh_member *m, int64
     return m->id == g->holder ? free_ns : 0;
 }
 
-/* What those who take no turns leave of the step. */
+/* What those who take no turns leave of the step; never nothing, for a holder that costs nothing would hold for ever. */
 static int64_t free_time(struct bh_govern *g)
 {
     int64_t free_ns = g->step_ns;
@@ -189,9 +191,9 @@ static int64_t free_time(struct bh_govern *g)
         if (g->turns && m->in_turns)
             continue;
         bh_window_add(g, &m->held, m->sample_ns);
-        free_ns -= bh_part(g->step_ns, m->fast_ppm);
+        free_ns -= m->paused ? 0 : bh_part(g->step_ns, m->fast_ppm);
     }
-    return bh_between(free_ns, 0, g->step_ns);
+    return bh_between(free_ns, g->step_ns / 8, g->step_ns);
 }
 
 void bh_turns_charge(struct bh_govern *g)
@@ -237,23 +239,34 @@ void bh_turns_begin(struct bh_govern *g)
     g->empty_credit_ns = 0;
 }
 
+static int64_t mean_credit(const struct bh_govern *g)
+{
+    int64_t sum = 0, n = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        sum += g->at[i].in_turns ? g->at[i].credit_ns : 0;
+        n += g->at[i].in_turns;
+    }
+    return n ? sum / n : 0;
+}
+
 /*
- * Who comes takes its place in the queue: level with the others, or first when it was away. Where turns begin again soon after they
+ * Who comes takes its place in the queue: level with the others, or first when it was away; what it owed when it ran beside them is
+ * forgotten. Where turns begin again soon after they
  * ended, as they do if one rests in each of its own and is the only one that needs them, each is owed what it waited for: level, they
  * would never come to the last one. What one was owed for resting in its turn, or owes, is forgotten.
  */
 static struct bh_member *line_up(struct bh_govern *g)
 {
     struct bh_member *first = NULL;
+    const int64_t level = mean_credit(g);
     int64_t top = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const bool waits = bh_is_heavy(m);
         if (waits && !m->in_turns) {
-            if (m->returned || g->apart_ns >= APART_LONG)
+            if (m->returned || g->turns || g->apart_ns >= APART_LONG)
                 m->waited_ns = 0;
-            if (m->returned || !g->turns)
-                m->credit_ns = bh_part(m->waited_ns, m->target_ppm);
+            m->credit_ns = level + bh_part(m->waited_ns, m->target_ppm);
             m->price_ppm = 0;
         }
         m->in_turns = waits;
@@ -374,7 +387,7 @@ void bh_turns_gate(struct bh_govern *g)
         const bool was = m->paused;
         if (m->in_turns)
             continue;
-        const bool held = m->cap_ppm || (m->light && m->target_ppm < bh_sense_demand(m));
+        const bool held = m->cap_ppm || bh_is_held(m);
         const uint32_t most = m->cap_ppm && !m->light ? m->cap_ppm : m->target_ppm;
         if (!held || bh_is_heavy(m)) {
             m->gated = false;

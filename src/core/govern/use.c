@@ -33,18 +33,19 @@ enum {
     FADES = 6,      /* one part of so many goes with each sample */
     FEW = 3,        /* samples before anything is compared */
     WHOLE = 1000,
-    SMALL = 500,     /* who uses less may be beside one that is looked at */
-    MOST_OTHER = 20, /* permille of a span that others may have had */
-    MUCH = 400,      /* permille of a span that one must have had */
-    SUSPECT = 100,   /* permille of the time held: enough to be the reason */
-    FULL_CARD = 950, /* permille; measured: 960 to 995 */
-    SHARED = 600,    /* permille of a span that one may have had where several did */
-    SEEN = 30,       /* permille of a span: less may not have been in a sample */
-    AT_WORK = 20,    /* permille, at least: what others used is not known to the last */
+    SMALL = 500,       /* who uses less may be beside one that is looked at */
+    MOST_OTHER = 20,   /* permille of a span that others may have had */
+    MUCH = 400,        /* permille of a span that one must have had */
+    SUSPECT = 100,     /* permille of the time held: enough to be the reason */
+    NEARLY_FULL = 900, /* permille: below that it may be chance which samples are of which turns */
+    FULL_CARD = 950,   /* permille; measured: 960 to 995 */
+    SHARED = 600,      /* permille of a span that one may have had where several did */
+    SEEN = 30,         /* permille of a span: less may not have been in a sample */
+    AT_WORK = 20,      /* permille, at least: what others used is not known to the last */
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
-    FULLS_MOST = 8, /* samples; what is older fades */
+    ROW_MOST = 4, /* samples; what is older fades */
 };
 
 void bh_use_init(struct bh_use *u)
@@ -398,46 +399,81 @@ static uint64_t missing(uint64_t expected_us, uint64_t used_us)
     return expected_us > used_us ? expected_us - used_us : 0;
 }
 
-static void forget_full(struct bh_use *u)
+static void forget_row(struct bh_use *u)
 {
-    u->full = (struct bh_use_full){0};
+    u->row = (struct bh_use_row){0};
     for (size_t i = 0; i < u->n; i++)
-        u->at[i].full_ns = 0;
+        u->at[i].row_ns = u->at[i].row_long_ns = 0;
 }
 
-static void fade_full(struct bh_use *u)
+static void fade_row(struct bh_use *u)
 {
-    u->full.samples /= 2;
-    u->full.ns /= 2;
-    for (size_t i = 0; i < u->n; i++)
-        u->at[i].full_ns /= 2;
+    u->row.samples /= 2;
+    u->row.ns /= 2;
+    u->row.used_ns /= 2;
+    for (size_t i = 0; i < u->n; i++) {
+        u->at[i].row_ns /= 2;
+        u->at[i].row_long_ns /= 2;
+    }
 }
 
 /*
- * Samples of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So much is
- * known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others wait and
- * can show nothing. (Changes of the card are work to the samples: with 640 of them a second they said 988.)
+ * Samples in a row of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So
+ * much is known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others
+ * wait and can show nothing. (Changes of the card are work to the samples: with 640 of them a second they said 988.)
  */
-static void watch_full(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
+static void watch_row(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
 {
-    bool full = s->mean >= FULL_CARD;
-    for (size_t i = 0; i < u->n; i++)
-        full = full && u->at[i].had_ns - u->at[i].taken_ns <= span / WHOLE * SHARED;
-    if (!full) {
-        forget_full(u);
-        return;
+    if (u->row.full != (s->mean >= FULL_CARD))
+        forget_row(u);
+    u->row.full = s->mean >= FULL_CARD;
+    if (u->row.samples >= ROW_MOST)
+        fade_row(u);
+    u->row.samples += s->n;
+    u->row.ns += span;
+    u->row.used_ns += span / WHOLE * s->mean;
+    for (size_t i = 0; i < u->n; i++) {
+        u->at[i].row_ns += u->at[i].had_ns - u->at[i].taken_ns;
+        u->at[i].row_long_ns += u->at[i].long_ns - u->at[i].taken_long_ns;
     }
-    if (u->full.samples >= FULLS_MOST)
-        fade_full(u);
-    u->full.samples += s->n;
-    u->full.ns += span;
+}
+
+static bool is_full_of_several(const struct bh_use *u)
+{
     for (size_t i = 0; i < u->n; i++)
-        u->at[i].full_ns += u->at[i].had_ns - u->at[i].taken_ns;
+        if (u->at[i].row_ns > u->row.ns / WHOLE * SHARED)
+            return false;
+    return u->row.full && u->row.samples >= 2;
 }
 
 static bool works_in_full(const struct bh_use *u, const struct bh_use_line *line)
 {
-    return u->full.samples >= 2 && line->full_ns >= u->full.ns / WHOLE * SEEN;
+    return is_full_of_several(u) && line->row_ns >= u->row.ns / WHOLE * SEEN;
+}
+
+/* For so long it would have rested if it were as believed: in its turns, and in what it had beyond what it uses. (Where it is known what
+ * it has beside busy ones, see_beside() tells of the latter.) */
+static uint64_t believed_rest(const struct bh_use *u, const struct bh_use_line *line)
+{
+    const uint64_t in_turns = line->row_long_ns / WHOLE * (WHOLE - line->permille);
+    const uint64_t most = u->row.ns / WHOLE * line->permille;
+    const uint64_t beyond = line->row_ns > most && line->besides < FEW ? line->row_ns - most : 0;
+    return !line->known ? 0 : in_turns > beyond ? in_turns : beyond;
+}
+
+/* Nobody rested for longer than is missing. One of whom more is believed was seen while it loaded, say, and so were the others, whose
+ * error may be smaller: a share that is no more than what one is believed to use would never be told by the sum. */
+static void refute(struct bh_use *u)
+{
+    const uint64_t rested = missing(u->row.ns, u->row.used_ns), slack = u->row.ns / WHOLE * SEEN;
+    const bool enough = u->row.samples >= 2 && u->row.used_ns >= u->row.ns / WHOLE * NEARLY_FULL;
+    bool wrong = false;
+    for (size_t i = 0; i < u->n && enough; i++)
+        wrong |= believed_rest(u, &u->at[i]) > rested + slack;
+    for (size_t i = 0; i < u->n && wrong; i++)
+        u->at[i].known = u->at[i].known && believed_rest(u, &u->at[i]) <= rested;
+    if (wrong)
+        begin(u);
 }
 
 static void trust_full(struct bh_use *u)
@@ -445,6 +481,7 @@ static void trust_full(struct bh_use *u)
     for (size_t i = 0; i < u->n; i++)
         if (u->at[i].by_sum && works_in_full(u, &u->at[i]))
             u->at[i].doubt = false;
+    refute(u);
 }
 
 /* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
@@ -578,9 +615,9 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
     if (follows)
-        watch_full(u, s, span);
+        watch_row(u, s, span);
     else
-        forget_full(u);
+        forget_row(u);
     trust_full(u);
     if (u->begun && follows) {
         add_up(u, s, span, lost);

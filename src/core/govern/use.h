@@ -56,7 +56,7 @@ struct bh_use_line {
     uint64_t marks_ns[BH_USE_MARKS];  /* had_ns at each mark */
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
-    uint64_t full_ns;                 /* of the time that the card was full */
+    uint64_t row_ns, row_long_ns;     /* of the samples in a row; in long turns */
     bool known, doubt, seen;          /* seen: alone, once, and not at work all the time */
     bool by_sum;                      /* its doubt came so, as that of all who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
@@ -65,10 +65,11 @@ struct bh_use_line {
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
 };
 
-/* The newest samples in a row that are of a full card which several had, and of how much time. */
-struct bh_use_full {
+/* The newest samples in a row that are of a full card, or of one that is not; of how much time, and how much of that was used. */
+struct bh_use_row {
+    bool full;
     uint32_t samples;
-    uint64_t ns;
+    uint64_t ns, used_ns;
 };
 
 struct bh_use {
@@ -88,7 +89,7 @@ struct bh_use {
     /* The window that is compared; what is old fades. In microseconds. */
     uint32_t samples;
     uint64_t used_us, low_us, high_us, held_us;
-    struct bh_use_full full;
+    struct bh_use_row row;
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
     uint64_t doubted_ns;   /* since when they are */
