@@ -138,7 +138,7 @@ static struct need choose(const struct bh_govern *g)
 static void default_slices(struct bh_govern *g)
 {
     for (uint32_t i = 0; i < g->n; i++)
-        g->at[i].slice_us = g->config.default_slice_us;
+        g->at[i].slice_us = bh_slice_beside(g, &g->at[i]);
 }
 
 static void nothing(struct bh_govern *g)

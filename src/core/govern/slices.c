@@ -281,7 +281,7 @@ void bh_slices_decide(struct bh_govern *g)
         weights += bh_is_heavy(&g->at[i]) ? g->at[i].weight : 0;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
-        int64_t us = g->config.default_slice_us;
+        int64_t us = bh_slice_beside(g, m);
         if (bh_is_heavy(m) && c.target_ppm)
             us = bh_between(c.round_us * m->target_ppm / c.target_ppm * m->trim / BH_TRIM_ONE, least_us,
                             g->config.slice_max_us);
