@@ -136,7 +136,7 @@ static const enum card_kind steady[] = {CARD_LONG, CARD_SHORT, CARD_GRAPH, CARD_
 TEST(a_crowd_that_has_loaded_is_right_soon)
 {
     const struct off off = after(load_idly, &ten, steady, BH_COUNT_OF(steady), 60);
-    CHECK(off.worst <= 20 && off.mean <= 11 && off.least >= 15);
+    CHECK(off.worst <= 20 && off.mean <= 11);
 }
 
 /* A small share is not more than what it is believed to use, so neither what all of them use nor what it has tells that this is wrong. */
@@ -151,7 +151,7 @@ TEST(who_worked_a_little_while_it_loaded_is_right_soon)
         CHECK(off.least >= 35);
     }
     for (size_t i = 0; i < BH_COUNT_OF(crowds); i++)
-        CHECK(after(load_at_work, crowds[i], waits, BH_COUNT_OF(waits), 40).worst <= 50); /* 160 */
+        CHECK(after(load_at_work, crowds[i], waits, BH_COUNT_OF(waits), 40).worst <= 60); /* 160 */
 }
 
 /* One of several rests for some steps whenever it has its turn; another has a small share. What the least of the others has, in

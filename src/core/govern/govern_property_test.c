@@ -371,29 +371,39 @@ TEST(many_that_wait_often_do_not_wait_for_each_other)
     }
 }
 
-/* It does little but for half a second in two. Each time it is looked at soon enough, and does not keep its share while it rests. (That it
- * works is found out sooner than that it rests: with two it had three quarters of the card, and 704 permille are used.) */
+/* What is used of the card beside one that does little but for half a second in two. */
+static int64_t used_beside_bursts(uint32_t n, uint64_t seed)
+{
+    struct world *w = world_new(0, 0);
+    w->card.by_turns = true;
+    w->card.use_off_permille = 10;
+    w->card.dice = seed;
+    for (uint32_t i = 0; i + 1 < n; i++)
+        (void)world_add(w, i % 2 ? CARD_SYNC : CARD_LONG, 10, 0);
+    const uint32_t sly = world_add(w, CARD_SPORADIC, 30, 0)->on_card;
+    world_run(w, 8000 + 37 * (int64_t)seed % 500);
+    world_mark(w);
+    for (int i = 0; i < 20; i++) {
+        world_run(w, 1500);
+        card_turn_into(&w->card, sly, CARD_SHORT);
+        world_run(w, 500);
+        card_turn_into(&w->card, sly, CARD_SPORADIC);
+    }
+    const int64_t used = world_used(w);
+    world_free(w);
+    return used;
+}
+
+/* Each time it is looked at soon enough. Else its share (750, 600, 500 permille) would be empty for three quarters of the time. */
 TEST(who_works_now_and_then_keeps_no_card_empty)
 {
+    enum { RUNS = 20 };
     for (uint32_t n = 2; n <= 4; n++) {
-        struct world *w = world_new(0, 0);
-        w->card.by_turns = true;
-        w->card.use_off_permille = 10;
-        for (uint32_t i = 0; i + 1 < n; i++)
-            (void)world_add(w, i % 2 ? CARD_SYNC : CARD_LONG, 10, 0);
-        const uint32_t sly = world_add(w, CARD_SPORADIC, 30, 0)->on_card;
-        world_run(w, 8000);
-        world_mark(w);
-        for (int i = 0; i < 20; i++) {
-            world_run(w, 1500);
-            card_turn_into(&w->card, sly, CARD_SHORT);
-            world_run(w, 500);
-            card_turn_into(&w->card, sly, CARD_SPORADIC);
-        }
-        const int64_t used = world_used(w);
-        world_free(w);
-        printf("# %u: %" PRId64 " permille of the card used\n", n, used);
-        CHECK(used >= 690);
+        int64_t sum = 0;
+        for (uint64_t seed = 1; seed <= RUNS; seed++)
+            sum += used_beside_bursts(n, seed);
+        printf("# %u: %" PRId64 " permille of the card used\n", n, sum / RUNS);
+        CHECK(sum / RUNS >= 700);
     }
 }
 

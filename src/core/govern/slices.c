@@ -185,9 +185,10 @@ static bool burns(const struct bh_govern *g, const struct crowd *c)
 
 /* Of many there is always one whose slice is being corrected, and sums begin anew each time: who is short through all of that is not seen
  * in them. */
-static void mark_short(struct bh_govern *g, const struct crowd *c)
+static bool mark_short(struct bh_govern *g, const struct crowd *c)
 {
     int64_t total = 0;
+    bool any = false;
     for (uint32_t i = 0; i < g->n; i++)
         total += bh_is_heavy(&g->at[i]) ? g->at[i].burn_ns : 0;
     for (uint32_t i = 0; i < g->n; i++) {
@@ -195,9 +196,12 @@ static void mark_short(struct bh_govern *g, const struct crowd *c)
         const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
         const int64_t edge =
             share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * c->round_us / (g->burn_span_ns / BH_US);
-        if (bh_is_heavy(m) && bh_ppm(m->burn_ns, total) + WRONG_PPM + edge < share)
-            mark_unfilled(m);
+        if (!bh_is_heavy(m) || bh_ppm(m->burn_ns, total) + WRONG_PPM + edge >= share)
+            continue;
+        mark_unfilled(m);
+        any = true;
     }
+    return any;
 }
 
 static void look(struct bh_govern *g, const struct crowd *c)
@@ -216,8 +220,8 @@ static void look(struct bh_govern *g, const struct crowd *c)
         }
         return;
     }
-    if (has_other_ways(g) && c->n > FEW && g->burn_span_ns >= SHORT_NS)
-        mark_short(g, c);
+    if (has_other_ways(g) && c->n > FEW && g->burn_span_ns >= SHORT_NS && mark_short(g, c))
+        return;
     if (g->burn_span_ns >= LOOK_MAX)
         clear_burnt(g);
     for (uint32_t i = 0; i < g->n; i++) {

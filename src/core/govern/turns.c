@@ -230,6 +230,7 @@ void bh_turns_begin(struct bh_govern *g)
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         m->in_turns = false;
+        m->credit_ns = 0;
         m->turns_first = false; /* its doubt is of what was before: of who loaded, and of slices */
         forget_turn(m);
     }
@@ -239,35 +240,40 @@ void bh_turns_begin(struct bh_govern *g)
     g->empty_credit_ns = 0;
 }
 
-static int64_t mean_credit(const struct bh_govern *g)
+/* How all who take turns stand, but for this one. */
+static int64_t level_of(const struct bh_govern *g, const struct bh_member *m)
 {
     int64_t sum = 0, n = 0;
     for (uint32_t i = 0; i < g->n; i++) {
-        sum += g->at[i].in_turns ? g->at[i].credit_ns : 0;
-        n += g->at[i].in_turns;
+        const bool other = g->at[i].in_turns && &g->at[i] != m;
+        sum += other ? g->at[i].credit_ns : 0;
+        n += other;
     }
     return n ? sum / n : 0;
 }
 
 /*
- * Who comes takes its place in the queue: level with the others, or first when it was away; what it owed when it ran beside them is
- * forgotten. Where turns begin again soon after they
- * ended, as they do if one rests in each of its own and is the only one that needs them, each is owed what it waited for: level, they
- * would never come to the last one. What one was owed for resting in its turn, or owes, is forgotten.
+ * Who comes takes its place in the queue: first when it was away. Else level with the others, or behind them by what it owed when it left
+ * them or has had beyond its share beside them since. Where turns begin again soon after they ended, as they do if one rests in each of
+ * its own and is the only one that needs them, each is owed what it waited for: level, they would never come to the last one.
  */
 static struct bh_member *line_up(struct bh_govern *g)
 {
     struct bh_member *first = NULL;
-    const int64_t level = mean_credit(g);
     int64_t top = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const bool waits = bh_is_heavy(m);
         if (waits && !m->in_turns) {
-            if (m->returned || g->turns || g->apart_ns >= APART_LONG)
+            if (m->returned || g->apart_ns >= APART_LONG)
                 m->waited_ns = 0;
-            m->credit_ns = level + bh_part(m->waited_ns, m->target_ppm);
+            if (m->returned || !g->turns)
+                m->credit_ns = bh_part(m->waited_ns, m->target_ppm);
+            else
+                m->credit_ns = level_of(g, m) + bh_between(m->credit_ns, m->credit_ns, 0);
             m->price_ppm = 0;
+        } else if (m->in_turns && !waits) {
+            m->credit_ns -= level_of(g, m);
         }
         m->in_turns = waits;
         if (waits && m->credit_ns > top)

@@ -24,6 +24,7 @@
 #define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
 #define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
 #define DOUBT_NS  (10000 * MS)
+#define AGAIN_NS  (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
 #define CHANGE_NS UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
 
 enum {
@@ -433,8 +434,10 @@ static void watch_row(struct bh_use *u, const struct bh_use_samples *s, uint64_t
     u->row.ns += span;
     u->row.used_ns += span / WHOLE * s->mean;
     for (size_t i = 0; i < u->n; i++) {
-        u->at[i].row_ns += u->at[i].had_ns - u->at[i].taken_ns;
-        u->at[i].row_long_ns += u->at[i].long_ns - u->at[i].taken_long_ns;
+        struct bh_use_line *line = &u->at[i];
+        const uint64_t had = line->had_ns - line->taken_ns, in_long = line->long_ns - line->taken_long_ns;
+        line->row_ns += had < span ? had : span;
+        line->row_long_ns += in_long < span ? in_long : span;
     }
 }
 
@@ -455,33 +458,41 @@ static bool works_in_full(const struct bh_use *u, const struct bh_use_line *line
  * it has beside busy ones, see_beside() tells of the latter.) */
 static uint64_t believed_rest(const struct bh_use *u, const struct bh_use_line *line)
 {
+    if (!line->known || line->refuted)
+        return 0;
     const uint64_t in_turns = line->row_long_ns / WHOLE * (WHOLE - line->permille);
     const uint64_t most = u->row.ns / WHOLE * line->permille;
     const uint64_t beyond = line->row_ns > most && line->besides < FEW ? line->row_ns - most : 0;
-    return !line->known ? 0 : in_turns > beyond ? in_turns : beyond;
+    return in_turns > beyond ? in_turns : beyond;
 }
 
 /* Nobody rested for longer than is missing. One of whom more is believed was seen while it loaded, say, and so were the others, whose
  * error may be smaller: a share that is no more than what one is believed to use would never be told by the sum. */
-static void refute(struct bh_use *u)
+static void refute(struct bh_use *u, uint64_t now_ns)
 {
     const uint64_t rested = missing(u->row.ns, u->row.used_ns), slack = u->row.ns / WHOLE * SEEN;
     const bool enough = u->row.samples >= 2 && u->row.used_ns >= u->row.ns / WHOLE * NEARLY_FULL;
     bool wrong = false;
     for (size_t i = 0; i < u->n && enough; i++)
         wrong |= believed_rest(u, &u->at[i]) > rested + slack;
-    for (size_t i = 0; i < u->n && wrong; i++)
-        u->at[i].known = u->at[i].known && believed_rest(u, &u->at[i]) <= rested;
+    for (size_t i = 0; i < u->n && wrong; i++) {
+        struct bh_use_line *line = &u->at[i];
+        if (believed_rest(u, line) <= rested)
+            continue;
+        line->known = false;
+        line->refuted = true;
+        line->refuted_ns = now_ns;
+    }
     if (wrong)
         begin(u);
 }
 
-static void trust_full(struct bh_use *u)
+static void trust_full(struct bh_use *u, uint64_t now_ns)
 {
     for (size_t i = 0; i < u->n; i++)
         if (u->at[i].by_sum && works_in_full(u, &u->at[i]))
             u->at[i].doubt = false;
-    refute(u);
+    refute(u, now_ns);
 }
 
 /* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
@@ -594,6 +605,8 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         const struct bh_use_turns *t = turns_of(look, line->pid);
         const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
         line->known = line->known && !away;
+        line->refuted = line->refuted && !away && look->now_ns >= line->refuted_ns &&
+                        look->now_ns - line->refuted_ns < AGAIN_NS;
         line->doubt = line->doubt && !away && look->now_ns >= line->doubt_at_ns &&
                       look->now_ns - line->doubt_at_ns < DOUBT_NS;
     }
@@ -618,7 +631,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
         watch_row(u, s, span);
     else
         forget_row(u);
-    trust_full(u);
+    trust_full(u, now);
     if (u->begun && follows) {
         add_up(u, s, span, lost);
         for (size_t i = 0; i < u->n; i++)

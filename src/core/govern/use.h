@@ -61,6 +61,9 @@ struct bh_use_line {
     bool by_sum;                      /* its doubt came so, as that of all who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
+    bool
+        refuted; /* what was believed of it, not long ago: what is learnt since then is believed until other rules tell */
+    uint64_t refuted_ns;
     uint64_t doubt_at_ns;
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
 };
