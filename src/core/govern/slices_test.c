@@ -295,6 +295,31 @@ TEST(by_slices_alone_shares_are_right_a_second_after_anything_happened)
     world_free(w);
 }
 
+/* Five by slices; one has a sixth less than its share, and the slices of the others are off by as much, now one way and now the other. */
+TEST(who_is_short_through_all_corrections_takes_turns)
+{
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    uint32_t before = 0;
+    for (uint32_t step = 0; step < 500; step++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = 5};
+        const bool flip = step / 25 % 2;
+        for (uint32_t i = 0; i < in.n; i++) {
+            const uint64_t off = (i % 2 == flip) ? 1250000 : 833000;
+            in.at[i] = (struct bh_govern_asked){
+                .id = i + 1, .weight = 1, .state = BH_GOVERN_BUSY, .gpu_ns = i ? off : 833000};
+        }
+        if (bh_govern_step(g, &in, &out, NULL) < 0)
+            abort();
+        before += step < 300 && out.turns;
+    }
+    bh_govern_free(g);
+    CHECK_EQ(before, 0);
+    CHECK_EQ(out.mode, BH_GOVERN_TURNS);
+}
+
 TEST(an_idle_tenants_slice_waits_for_it)
 {
     struct world *w = world_new(0, 0);

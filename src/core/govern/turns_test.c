@@ -399,6 +399,64 @@ TEST(a_light_tenant_runs_beside_the_holder)
     CHECK_EQ(out.at[0].paused + out.at[1].paused, 1);
 }
 
+/* It needs 43 permille and is due 28. */
+TEST(who_is_held_has_slices_that_are_worth_a_change)
+{
+    struct world *w = world_new(0, 0);
+    (void)world_add(w, CARD_LONG, 99, 0);
+    (void)world_add(w, CARD_SPORADIC, 3, 0);
+    (void)world_add(w, CARD_SPORADIC, 99, 0);
+    world_run(w, 3000);
+    world_mark(w);
+    world_run(w, 3000);
+    const struct bh_govern_out out = w->out;
+    const int64_t got = world_share(w, 1);
+    world_free(w);
+    CHECK(out.at[1].light && out.at[2].light);
+    CHECK_EQ(out.at[1].slice_us, 4 * out.at[2].slice_us);
+    CHECK(got >= 18 && got <= 33);
+}
+
+/* It works while it is taken to do little, and does little while it takes turns. What the least of the others has, in hundredths of its
+ * share; what it has itself in *ret. */
+static int64_t beside_one_that_changes(uint32_t n, int64_t *ret)
+{
+    struct world *w = world_new(0, 0);
+    int64_t least = 1000;
+    w->card.by_turns = true;
+    w->card.use_off_permille = 15;
+    w->card.dice = n;
+    for (uint32_t i = 0; i < n; i++)
+        (void)world_add(w, i ? CARD_SYNC : CARD_PERSISTENT, 10, 0);
+    for (int step = 0; step < 6800; step++) {
+        const bool works = w->out.n == 0 || w->out.at[0].light;
+        if (works == (w->card.at[w->at[0].on_card].kind == CARD_SPORADIC))
+            card_turn_into(&w->card, w->at[0].on_card, works ? CARD_PERSISTENT : CARD_SPORADIC);
+        world_step(w);
+        if (step == 800)
+            world_mark(w);
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        const int64_t part = world_rate(w, i) * n / 10;
+        least = part < least ? part : least;
+    }
+    *ret =
+        (w->card.at[w->at[0].on_card].done_ns - w->at[0].mark_ns) / ((w->card.now_ns - w->mark_ns) / 100) * n;
+    world_free(w);
+    return least;
+}
+
+TEST(who_leaves_turns_in_debt_and_comes_back_gains_nothing)
+{
+    for (uint32_t n = 3; n <= 5; n++) {
+        int64_t own;
+        const int64_t least = beside_one_that_changes(n, &own);
+        printf("# %u: it has %" PRId64 " in a hundred of its share, the least of the others %" PRId64 "\n", n,
+               own, least);
+        CHECK(own <= 100 && least >= 45);
+    }
+}
+
 TEST(a_capped_latency_tenant_is_held_to_its_cap)
 {
     struct world *w = world_new(0, 0);

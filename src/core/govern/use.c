@@ -33,14 +33,17 @@ enum {
     FRUITLESS = 20, /* asks: there are no samples here */
     FADES = 6,      /* one part of so many goes with each sample */
     FEW = 3,        /* samples before anything is compared */
+    UNLIKELY = 12,  /* samples: whatever one had to catch up with, it has */
     WHOLE = 1000,
     SMALL = 500,       /* who uses less may be beside one that is looked at */
     MOST_OTHER = 20,   /* permille of a span that others may have had */
+    TURNS_MOST = 250,  /* the same in long turns of such as use little: those are no visits */
     MUCH = 400,        /* permille of a span that one must have had */
     SUSPECT = 100,     /* permille of the time held: enough to be the reason */
     NEARLY_FULL = 900, /* permille: below that it may be chance which samples are of which turns */
     FULL_CARD = 950,   /* permille; measured: 960 to 995 */
     SHARED = 600,      /* permille of a span that one may have had where several did */
+    CHANGED = 40,      /* permille: what is had in 200 changes a second */
     SEEN = 30,         /* permille of a span: less may not have been in a sample */
     AT_WORK = 20,      /* permille, at least: what others used is not known to the last */
     JUMP = 200,
@@ -113,8 +116,10 @@ void bh_use_watch(struct bh_use *u, const struct bh_use_look *look)
     u->mark = (u->mark + 1) % BH_USE_MARKS;
     u->mark_ns[u->mark] = look->now_ns;
     u->mark_turns[u->mark] = u->turns;
-    for (size_t i = 0; i < u->n; i++)
+    for (size_t i = 0; i < u->n; i++) {
         u->at[i].marks_ns[u->mark] = u->at[i].had_ns;
+        u->at[i].marks_long_ns[u->mark] = u->at[i].long_ns;
+    }
 }
 
 /* The newest mark that is at least so old; BH_USE_MARKS: none. */
@@ -130,9 +135,15 @@ static uint32_t mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns
     return BH_USE_MARKS;
 }
 
+/* Nothing, where it would be negative. */
+static uint64_t less_by(uint64_t more, uint64_t by)
+{
+    return more > by ? more - by : 0;
+}
+
 static uint64_t since_mark(const struct bh_use_line *line, uint32_t m)
 {
-    return line->had_ns > line->marks_ns[m] ? line->had_ns - line->marks_ns[m] : 0;
+    return less_by(line->had_ns, line->marks_ns[m]);
 }
 
 /* What changes of the card took, at most this. */
@@ -168,19 +179,21 @@ static bool had_from(const struct bh_use *u, const struct bh_use_line *line, uin
 static bool was_alone(const struct bh_use *u, const struct bh_use_line *line, uint32_t m, uint64_t span,
                       uint64_t *ret_visits)
 {
-    uint64_t others = 0;
+    uint64_t others = 0, in_long = 0;
     *ret_visits = 0;
     for (size_t i = 0; i < u->n; i++) {
         const uint64_t had = since_mark(&u->at[i], m);
         if (&u->at[i] == line)
             continue;
-        if (is_small(&u->at[i]))
+        if (is_small(&u->at[i])) {
             *ret_visits += most_work(&u->at[i], had, span);
-        else
+            in_long += less_by(u->at[i].long_ns, u->at[i].marks_long_ns[m]);
+        } else {
             others += had;
+        }
     }
-    return others <= span / WHOLE * MOST_OTHER && since_mark(line, m) >= span / WHOLE * MUCH &&
-           had_from(u, line, m);
+    return others <= span / WHOLE * MOST_OTHER && in_long <= span / WHOLE * TURNS_MOST &&
+           since_mark(line, m) >= span / WHOLE * MUCH && had_from(u, line, m);
 }
 
 static bool is_sought(const struct bh_use *u, uint64_t now_ns)
@@ -304,7 +317,7 @@ static void end_doubts(struct bh_use *u)
 /* A sample that is of one process. */
 static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
 {
-    const uint64_t gap = now_ns > u->asked_before_ns ? now_ns - u->asked_before_ns : 0;
+    const uint64_t gap = less_by(now_ns, u->asked_before_ns);
     const uint32_t m = mark_before(u, now_ns, WINDOW_NS + (gap < WINDOW_NS ? gap : WINDOW_NS));
     if (m == BH_USE_MARKS)
         return;
@@ -315,14 +328,16 @@ static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
         uint64_t visits;
         if (!was_alone(u, line, m, span, &visits))
             continue;
-        const uint64_t own = used > visits ? used - visits : 0, all = since_mark(line, m);
+        const uint64_t own = less_by(used, visits), all = since_mark(line, m);
         const uint64_t had = all - (lost < all / 2 ? lost : all / 2);
         const uint32_t seen = own >= had || had < WHOLE ? WHOLE : (uint32_t)(own / (had / WHOLE));
         /* What it could not do while it was paused comes first: of one that rests the next sample tells. */
         if (!line->known && !line->seen && seen >= LITTLE && seen < BH_USE_FULL)
             line->seen = true;
-        else /* who does nothing at all is not given the card again */
+        else { /* who does nothing at all is not given the card again */
             believe(u, line, lost && seen < AT_WORK ? AT_WORK : seen);
+            line->visited = visits > 0;
+        }
     }
     end_doubts(u);
 }
@@ -384,7 +399,7 @@ static uint32_t used_by_suspects(const struct bh_use *u, uint32_t last)
         had += us;
         others -= low < others ? low : others;
     }
-    const uint64_t used = used_us > others ? used_us - others : 0;
+    const uint64_t used = less_by(used_us, others);
     return had == 0 ? 0 : used >= had ? WHOLE : (uint32_t)(used * WHOLE / had);
 }
 
@@ -393,11 +408,6 @@ static bool must_work(const struct bh_use *u, const struct bh_use_line *line, ui
 {
     const uint64_t had_us = line->time_ns / 1000;
     return had_us >= u->held_us / WHOLE * SUSPECT / 2 && missing_us < had_us / 2;
-}
-
-static uint64_t missing(uint64_t expected_us, uint64_t used_us)
-{
-    return expected_us > used_us ? expected_us - used_us : 0;
 }
 
 static void forget_row(struct bh_use *u)
@@ -461,16 +471,23 @@ static uint64_t believed_rest(const struct bh_use *u, const struct bh_use_line *
     if (!line->known || line->refuted)
         return 0;
     const uint64_t in_turns = line->row_long_ns / WHOLE * (WHOLE - line->permille);
-    const uint64_t most = u->row.ns / WHOLE * line->permille;
+    const uint64_t most = u->row.ns / WHOLE * (line->permille + CHANGED);
     const uint64_t beyond = line->row_ns > most && line->besides < FEW ? line->row_ns - most : 0;
     return in_turns > beyond ? in_turns : beyond;
+}
+
+/* What they were seen to use was by what was believed of their visitors, and that was wrong. */
+static void forget_visited(struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        u->at[i].known = u->at[i].known && !u->at[i].visited;
 }
 
 /* Nobody rested for longer than is missing. One of whom more is believed was seen while it loaded, say, and so were the others, whose
  * error may be smaller: a share that is no more than what one is believed to use would never be told by the sum. */
 static void refute(struct bh_use *u, uint64_t now_ns)
 {
-    const uint64_t rested = missing(u->row.ns, u->row.used_ns), slack = u->row.ns / WHOLE * SEEN;
+    const uint64_t rested = less_by(u->row.ns, u->row.used_ns), slack = u->row.ns / WHOLE * SEEN;
     const bool enough = u->row.samples >= 2 && u->row.used_ns >= u->row.ns / WHOLE * NEARLY_FULL;
     bool wrong = false;
     for (size_t i = 0; i < u->n && enough; i++)
@@ -483,8 +500,10 @@ static void refute(struct bh_use *u, uint64_t now_ns)
         line->refuted = true;
         line->refuted_ns = now_ns;
     }
-    if (wrong)
+    if (wrong) {
+        forget_visited(u);
         begin(u);
+    }
 }
 
 static void trust_full(struct bh_use *u, uint64_t now_ns)
@@ -503,7 +522,7 @@ static void clear_doubts(struct bh_use *u)
         if (is_small(&u->at[i]))
             most_us += u->at[i].time_ns / 1000 * (WHOLE - u->at[i].permille) / WHOLE;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].by_sum && must_work(u, &u->at[i], missing(most_us, u->used_us)))
+        if (u->at[i].by_sum && must_work(u, &u->at[i], less_by(most_us, u->used_us)))
             u->at[i].doubt = false;
 }
 
@@ -511,7 +530,8 @@ static void start(struct bh_use *u)
 {
     u->begun = true;
     u->samples = 0;
-    u->used_us = u->low_us = u->high_us = u->held_us = 0;
+    u->used_us = u->low_us = u->high_us = u->likely_us = u->held_us = 0;
+    u->unlikely = 0;
     for (size_t i = 0; i < u->n; i++)
         u->at[i].time_ns = 0;
 }
@@ -522,7 +542,8 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
 {
     const uint64_t off = u->held_us / WHOLE * BH_USE_OFF, now_us = u->held_us / WHOLE * last;
     const bool less = u->used_us + off < u->low_us && now_us + off < u->low_us;
-    const bool more = u->used_us > u->high_us + off, fits = u->used_us + off >= u->low_us;
+    const bool more = u->used_us > u->high_us + off || u->unlikely >= UNLIKELY;
+    const bool fits = u->used_us + off >= u->low_us;
     if (!fits && !less && doubts_the_sum(u, now_ns, DOUBT_NS)) {
         start(u);
         return;
@@ -557,6 +578,7 @@ static void fade(struct bh_use *u, uint32_t n)
         u->used_us -= u->used_us / FADES;
         u->low_us -= u->low_us / FADES;
         u->high_us -= u->high_us / FADES;
+        u->likely_us -= u->likely_us / FADES;
         u->held_us -= u->held_us / FADES;
         for (size_t i = 0; i < u->n; i++)
             u->at[i].time_ns -= u->at[i].time_ns / FADES;
@@ -569,12 +591,20 @@ static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
     return all < WHOLE ? all : WHOLE;
 }
 
+/* If it is as believed and has nothing to catch up with: so long it rested in its turns. Others wait for it in short ones. */
+static uint64_t resting_of(const struct bh_use_line *line, uint64_t had)
+{
+    const uint64_t all = line->long_ns - line->taken_long_ns, in_long = all < had ? all : had;
+    return line->known ? in_long / WHOLE * (WHOLE - line->permille) : 0;
+}
+
 static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t lost)
 {
     fade(u, s->n);
     u->used_us += span / 1000 * s->mean / WHOLE;
     u->used_us += lost / 1000;
     u->high_us += lost / 1000;
+    u->likely_us += lost / 1000;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         const uint64_t all = line->had_ns - line->taken_ns, had = all < span ? all : span;
@@ -583,8 +613,10 @@ static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
         u->high_us +=
             most_work(line, had, span) * 5 / 4 < had ? most_work(line, had, span) * 5 / 4000 : had / 1000;
         u->low_us += line->known ? had / 1000 * line->permille / WHOLE : had / 1000;
+        u->likely_us += (had - resting_of(line, had)) / 1000;
     }
     u->samples = s->n < FEW - u->samples ? u->samples + s->n : FEW;
+    u->unlikely = u->used_us > u->likely_us + u->held_us / WHOLE * BH_USE_OFF ? u->unlikely + s->n : 0;
 }
 
 static void take_marks(struct bh_use *u, uint64_t now_ns)
@@ -624,7 +656,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     forget(u, look);
     if (s->n == 0)
         return;
-    const uint64_t span = now > u->taken_ns ? now - u->taken_ns : 0;
+    const uint64_t span = less_by(now, u->taken_ns);
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
     if (follows)

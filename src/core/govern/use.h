@@ -52,8 +52,9 @@ struct bh_use_samples {
 
 struct bh_use_line {
     uint32_t pid;
-    uint64_t had_ns, long_ns;         /* when it was last looked */
-    uint64_t marks_ns[BH_USE_MARKS];  /* had_ns at each mark */
+    uint64_t had_ns, long_ns;        /* when it was last looked */
+    uint64_t marks_ns[BH_USE_MARKS]; /* had_ns at each mark */
+    uint64_t marks_long_ns[BH_USE_MARKS];
     uint64_t taken_ns, taken_long_ns; /* at the last sample */
     uint64_t time_ns;                 /* of the window that is compared */
     uint64_t row_ns, row_long_ns;     /* of the samples in a row; in long turns */
@@ -61,8 +62,9 @@ struct bh_use_line {
     bool by_sum;                      /* its doubt came so, as that of all who may be the reason */
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
+    bool visited;             /* when it was seen alone, by such as use little */
     bool
-        refuted; /* what was believed of it, not long ago: what is learnt since then is believed until other rules tell */
+        refuted; /* what was believed of it, lately: what is learnt since then stays until other rules tell */
     uint64_t refuted_ns;
     uint64_t doubt_at_ns;
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
@@ -91,7 +93,8 @@ struct bh_use {
     uint64_t taken_ns;
     /* The window that is compared; what is old fades. In microseconds. */
     uint32_t samples;
-    uint64_t used_us, low_us, high_us, held_us;
+    uint64_t used_us, low_us, high_us, likely_us, held_us;
+    uint32_t unlikely; /* samples in a row: more was used than is likely */
     struct bh_use_row row;
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;

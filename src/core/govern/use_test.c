@@ -534,6 +534,80 @@ TEST(who_has_more_beside_several_is_looked_at_on_a_full_card_too)
     CHECK(bh_use_doubt(&use, B) && !bh_use_doubt(&use, A) && !bh_use_doubt(&use, C));
 }
 
+/* A small share is not more than what it is believed to use: neither the sum nor what it has tells. */
+TEST(who_was_seen_loading_and_fills_its_turns_on_a_full_card_is_believed_no_longer)
+{
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 140}},
+                              both[] = {{A, 180, 980}, {B, 20, 980}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    CHECK(use_of(B) < 150);
+    play(both, 2, 2000);
+    CHECK(use_of(B) == BH_USE_UNKNOWN && use_of(A) == 1000);
+    CHECK(!bh_use_doubt(&use, B) && !bh_use_doubt(&use, A));
+    /* Found resting again it is believed: it may work in bursts. */
+    play(b, 1, 600);
+    play(both, 2, 5000);
+    CHECK(use_of(B) < 150);
+    play(both, 2, 16000);
+    CHECK_EQ(use_of(B), BH_USE_UNKNOWN);
+}
+
+TEST(who_rests_in_its_turns_or_visits_is_not_refuted)
+{
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
+    static const struct plays rests[] = {{A, 180, 980}, {B, 20, 40}},
+                              visits[] = {{A, 10, 1000}, {B, 1, 1000}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    play(rests, 2, 4000);
+    CHECK(use_of(B) < 100);
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    play(visits, 2, 1500); /* changes of the card are part of what it has */
+    CHECK(use_of(B) < 100);
+}
+
+/* What B was seen to use was by what is believed of A, which loaded then. */
+TEST(who_was_seen_beside_one_that_is_refuted_is_seen_again)
+{
+    static const struct plays a[] = {{A, 1000, 60}}, go[] = {{A, 3, 1000}, {B, 17, 40}};
+    static const struct plays work[] = {{A, 20, 1000}, {B, 1, 1000}, {C, 20, 1000}};
+    begin();
+    play(a, 1, 600);
+    play(go, 2, 600);
+    CHECK(use_of(A) < 100 && use_of(B) < 500 && use_of(B) > 60);
+    play(work, 3, 3500);
+    CHECK(use_of(A) == BH_USE_UNKNOWN && use_of(B) == BH_USE_UNKNOWN);
+    CHECK(!bh_use_doubt(&use, A) && !bh_use_doubt(&use, B));
+}
+
+/* Together they use what they may if each of them is caught up with something all the time. */
+TEST(what_is_possible_and_unlikely_is_looked_into)
+{
+    static const struct plays a[] = {{A, 1000, 200}}, b[] = {{B, 1000, 450}},
+                              both[] = {{A, 20, 1000}, {B, 20, 40}};
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+    play(both, 2, 1500);
+    CHECK(!bh_use_doubt(&use, A) && use_of(A) < 250 && use_of(B) < 500);
+    play(both, 2, 2500);
+    CHECK(bh_use_doubt(&use, A) && bh_use_doubt(&use, B));
+}
+
+TEST(turns_of_one_that_uses_little_are_no_visits)
+{
+    static const struct plays b[] = {{B, 1000, 300}}, both[] = {{A, 20, 1000}, {B, 15, 40}};
+    begin();
+    play(b, 1, 600);
+    play(both, 2, 1000);
+    CHECK_EQ(use_of(A), BH_USE_UNKNOWN); /* it was not alone */
+}
+
 TEST(who_left_is_forgotten_and_doubts_end)
 {
     static const struct plays who[] = {{A, 30, 1000}, {B, 30, 40}};
