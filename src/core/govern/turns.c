@@ -254,7 +254,7 @@ static int64_t level_of(const struct bh_govern *g, const struct bh_member *m)
 
 /*
  * Who comes takes its place in the queue: first when it was away. Else level with the others, or behind them by what it owed when it left
- * them or has had beyond its share beside them since. Where turns begin again soon after they ended, as they do if one rests in each of
+ * them, or has had too much since while it was held. Where turns begin again soon after they ended, as they do if one rests in each of
  * its own and is the only one that needs them, each is owed what it waited for: level, they would never come to the last one.
  */
 static struct bh_member *line_up(struct bh_govern *g)
@@ -270,7 +270,7 @@ static struct bh_member *line_up(struct bh_govern *g)
             if (m->returned || !g->turns)
                 m->credit_ns = bh_part(m->waited_ns, m->target_ppm);
             else
-                m->credit_ns = level_of(g, m) + bh_between(m->credit_ns, m->credit_ns, 0);
+                m->credit_ns = level_of(g, m) + (m->credit_ns < 0 ? m->credit_ns : 0);
             m->price_ppm = 0;
         } else if (m->in_turns && !waits) {
             m->credit_ns -= level_of(g, m);

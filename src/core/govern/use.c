@@ -24,6 +24,7 @@
 #define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
 #define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
 #define DOUBT_NS  (10000 * MS)
+#define LATER_NS  (5000 * MS)
 #define AGAIN_NS  (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
 #define CHANGE_NS UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
 
@@ -636,11 +637,13 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         struct bh_use_line *line = &u->at[i];
         const struct bh_use_turns *t = turns_of(look, line->pid);
         const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
+        const uint64_t since = less_by(look->now_ns, line->refuted_ns);
         line->known = line->known && !away;
-        line->refuted = line->refuted && !away && look->now_ns >= line->refuted_ns &&
-                        look->now_ns - line->refuted_ns < AGAIN_NS;
+        line->refuted = line->refuted && !away && since < AGAIN_NS;
         line->doubt = line->doubt && !away && look->now_ns >= line->doubt_at_ns &&
                       look->now_ns - line->doubt_at_ns < DOUBT_NS;
+        if (line->refuted && !line->known && !line->doubt && !u->row.full && since > LATER_NS)
+            give_up(u, line, look->now_ns); /* it may have caught up with something, and rest now */
     }
 }
 

@@ -81,6 +81,14 @@ static void play(const struct plays *who, size_t n, uint64_t ms)
     }
 }
 
+/* One after the other is seen alone. */
+static void begin_alone(const struct plays *a, const struct plays *b)
+{
+    begin();
+    play(a, 1, 600);
+    play(b, 1, 600);
+}
+
 static uint32_t use_of(uint32_t pid)
 {
     return bh_use_permille(&use, pid);
@@ -496,9 +504,7 @@ TEST(who_works_again_is_noticed)
 {
     static const struct plays both[] = {{A, 30, 1000}, {B, 30, 1000}};
     static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     CHECK(use_of(B) < 100 && use_of(A) == 1000);
     play(both, 2, 2100); /* by the sum */
     CHECK(use_of(B) == BH_USE_UNKNOWN && use_of(A) == 1000);
@@ -509,9 +515,7 @@ TEST(who_has_more_beside_busy_ones_is_noticed)
     static const struct plays little[] = {{A, 47, 1000}, {B, 2, 1000}},
                               more[] = {{A, 20, 1000}, {B, 2, 1000}};
     static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     play(little, 2, 10000);
     CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
     play(more, 2, 3000);
@@ -524,9 +528,7 @@ TEST(who_has_more_beside_several_is_looked_at_on_a_full_card_too)
     static const struct plays little[] = {{A, 23, 1000}, {B, 2, 1000}, {C, 23, 1000}},
                               more[] = {{A, 10, 1000}, {B, 2, 1000}, {C, 10, 1000}};
     static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}}, c[] = {{C, 1000, 1000}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     play(c, 1, 600);
     play(little, 3, 10000);
     CHECK(use_of(B) < 100 && !bh_use_doubt(&use, B));
@@ -539,9 +541,7 @@ TEST(who_was_seen_loading_and_fills_its_turns_on_a_full_card_is_believed_no_long
 {
     static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 140}},
                               both[] = {{A, 180, 980}, {B, 20, 980}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     CHECK(use_of(B) < 150);
     play(both, 2, 2000);
     CHECK(use_of(B) == BH_USE_UNKNOWN && use_of(A) == 1000);
@@ -554,19 +554,28 @@ TEST(who_was_seen_loading_and_fills_its_turns_on_a_full_card_is_believed_no_long
     CHECK_EQ(use_of(B), BH_USE_UNKNOWN);
 }
 
+/* It only caught up with something, and all worked meanwhile. */
+TEST(who_was_refuted_is_looked_at_when_the_card_is_not_full)
+{
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 140}};
+    static const struct plays full[] = {{A, 180, 980}, {B, 20, 980}}, rests[] = {{A, 180, 980}, {B, 20, 140}};
+    begin_alone(a, b);
+    play(full, 2, 2000);
+    play(rests, 2, 3000);
+    CHECK(use_of(B) == BH_USE_UNKNOWN && !bh_use_doubt(&use, B));
+    play(rests, 2, 4000);
+    CHECK(bh_use_doubt(&use, B) && !bh_use_doubt(&use, A));
+}
+
 TEST(who_rests_in_its_turns_or_visits_is_not_refuted)
 {
     static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 40}};
     static const struct plays rests[] = {{A, 180, 980}, {B, 20, 40}},
                               visits[] = {{A, 10, 1000}, {B, 1, 1000}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     play(rests, 2, 4000);
     CHECK(use_of(B) < 100);
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     play(visits, 2, 1500); /* changes of the card are part of what it has */
     CHECK(use_of(B) < 100);
 }
@@ -590,9 +599,7 @@ TEST(what_is_possible_and_unlikely_is_looked_into)
 {
     static const struct plays a[] = {{A, 1000, 200}}, b[] = {{B, 1000, 450}},
                               both[] = {{A, 20, 1000}, {B, 20, 40}};
-    begin();
-    play(a, 1, 600);
-    play(b, 1, 600);
+    begin_alone(a, b);
     play(both, 2, 1500);
     CHECK(!bh_use_doubt(&use, A) && use_of(A) < 250 && use_of(B) < 500);
     play(both, 2, 2500);
