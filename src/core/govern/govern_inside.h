@@ -54,7 +54,7 @@ struct bh_member {
     /* turns */
     bool in_turns, paused, gated;
     uint32_t price_ppm; /* in this turn it is charged by GPU time at this rate; 0: by the clock */
-    int64_t credit_ns;  /* of one that runs beside the turns: against those who take them */
+    int64_t credit_ns;  /* beside turns: what it owes those who take them; held or capped, its own account */
     int64_t paused_ns, escape_ns;
     int64_t waited_ns; /* paused for others' turns since its own; what it had beside turns does not count */
     int64_t owed_ns;   /* of a long turn in doubt, beyond what credit may fall to; paid back by and by */

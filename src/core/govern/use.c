@@ -507,12 +507,11 @@ static void refute(struct bh_use *u, uint64_t now_ns)
     }
 }
 
-static void trust_full(struct bh_use *u, uint64_t now_ns)
+static void trust_full(struct bh_use *u)
 {
     for (size_t i = 0; i < u->n; i++)
         if (u->at[i].by_sum && works_in_full(u, &u->at[i]))
             u->at[i].doubt = false;
-    refute(u, now_ns);
 }
 
 /* The sum fits again. Whoever is in doubt for another reason stays so. Of those who use little all that they had may have been work. */
@@ -666,7 +665,8 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
         watch_row(u, s, span);
     else
         forget_row(u);
-    trust_full(u, now);
+    trust_full(u);
+    refute(u, now);
     if (u->begun && follows) {
         add_up(u, s, span, lost);
         for (size_t i = 0; i < u->n; i++)

@@ -63,8 +63,7 @@ struct bh_use_line {
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     bool visited;             /* when it was seen alone, by such as use little */
-    bool
-        refuted; /* what was believed of it, lately: what is learnt since then stays until other rules tell */
+    bool refuted;             /* lately: what is learnt since then stays until other rules tell */
     uint64_t refuted_ns;
     uint64_t doubt_at_ns;
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
