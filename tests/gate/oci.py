@@ -61,8 +61,12 @@ class Adopt:
 
     def wardens(self):
         pid = self.process.pid
-        found = pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split()
-        return [int(c) for c in found if pathlib.Path(f'/proc/{c}/comm').read_text().strip() == 'bulkhead-warden']
+        wardens = []
+        for child in pathlib.Path(f'/proc/{pid}/task/{pid}/children').read_text().split():
+            with contextlib.suppress(OSError):  # it may be gone by now
+                if pathlib.Path(f'/proc/{child}/comm').read_text().strip() == 'bulkhead-warden':
+                    wardens.append(int(child))
+        return wardens
 
     def end(self, signum=signal.SIGTERM):
         if self.process.poll() is None:
