@@ -146,8 +146,6 @@ void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a);
 uint32_t bh_sense_demand(const struct bh_member *m);
 /* It runs beside the others and would use more than it is due: it is paused while it is over that. */
 bool bh_is_held(const struct bh_member *m);
-/* Of one that is not given its share by the length of its slice. If it is held, it has work for more than a short one. */
-uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m);
 void bh_window_add(const struct bh_govern *g, struct bh_window *w, int64_t ns);
 
 void bh_turns_charge(struct bh_govern *g);
@@ -158,6 +156,8 @@ void bh_turns_gate(struct bh_govern *g);
 
 void bh_slices_begin(struct bh_govern *g);
 void bh_slices_decide(struct bh_govern *g);
+/* Of one that is not given its share by the length of its slice. If it is held, it has work for more than a short one. */
+uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m);
 
 void bh_latency_begin(struct bh_govern *g);
 void bh_latency_decide(struct bh_govern *g);

@@ -20,7 +20,6 @@
 #define DOUBT_FRESH  (500 * BH_MS)  /* until samples are of what is done now, and may have ended a doubt */
 #define AWAY_LONG    (1000 * BH_MS) /* it may do something else now than what it is in doubt for */
 #define FILLS        970000u
-#define HELD_SLICES  4
 #define DEMAND_GRAIN 4096u /* so that targets do not follow every flicker */
 
 void bh_sense_join(struct bh_member *m, const struct bh_govern_asked *a)
@@ -192,11 +191,6 @@ uint32_t bh_sense_demand(const struct bh_member *m)
 bool bh_is_held(const struct bh_member *m)
 {
     return m->light && m->target_ppm < bh_sense_demand(m);
-}
-
-uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
-{
-    return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
 }
 
 void bh_sense_looked(struct bh_member *m)

@@ -32,6 +32,7 @@
 #define TRIM_RESTLESS  8              /* so often without a rest: there is no slice that would be right */
 #define TRIM_REST_NS   (1000 * BH_MS) /* of sums in which nobody stood out */
 #define TRIM_FARTHEST  4
+#define HELD_SLICES    4
 #define FEW            3 /* tenants that may well stay in slices */
 
 struct crowd {
@@ -263,6 +264,11 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
         g->look_ns = 0;
         look(g, c);
     }
+}
+
+uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
+{
+    return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
 }
 
 void bh_slices_decide(struct bh_govern *g)

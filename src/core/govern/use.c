@@ -473,7 +473,7 @@ static uint64_t believed_rest(const struct bh_use *u, const struct bh_use_line *
         return 0;
     const uint64_t in_turns = line->row_long_ns / WHOLE * (WHOLE - line->permille);
     const uint64_t most = u->row.ns / WHOLE * (line->permille + CHANGED);
-    const uint64_t beyond = line->row_ns > most && line->besides < FEW ? line->row_ns - most : 0;
+    const uint64_t beyond = line->besides < FEW ? less_by(line->row_ns, most) : 0;
     return in_turns > beyond ? in_turns : beyond;
 }
 

@@ -8,10 +8,10 @@
  * process only where that one had the card all the while, but for visits of such as are known to use little. Of the
  * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to
  * what was used. Where it does not, nothing is believed any more, and whoever had much of the card is in doubt until it
- * is seen alone (the controller gives it a turn for that), or until the card is seen to be full while several have it: then none
- * of them rests for long. Where several came into doubt at once, two or more of them were seen
- * and they explain the sum if the others are like them, those are taken to be: to look at each would cost all of them much,
- * to find out that everybody leaves the same gaps.
+ * is seen alone (the controller gives it a turn for that), or until the card is seen to be full while several have it: then
+ * none of them rests for long, and who is believed to is believed no longer. Where several came into doubt at once, two or
+ * more of them were seen and they explain the sum if the others are like them, those are taken to be: to look at each would
+ * cost all of them much, to find out that everybody leaves the same gaps.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H
