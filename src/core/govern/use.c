@@ -3,54 +3,50 @@
  * use.c - samples of a sum to uses of each. See use.h for what is believed of them.
  *
  * When a sample was taken is known only by when it was first there: after the driver was last asked. It is of the time
- * since the one before, at most WINDOW_NS. So it is of the time after a mark that is older than both together, and says
+ * since the one before, at most BH_USE_WINDOW_NS. So it is of the time after a mark that is older than both together, and says
  * something of a process that had the card from that mark on.
  */
-#include "core/govern/use.h"
+#include "core/govern/use_inside.h"
 
 #include <string.h>
 
-#define MS        UINT64_C(1000000)
-#define MARK_NS   (20 * MS)
-#define WINDOW_NS (170 * MS) /* measured: 143 to 167 ms */
-#define SEEK_NS   (50 * MS)
-#define CALM_NS   (500 * MS)
-#define DOUBTS_NS (170 * MS) /* about as often as there is a sample */
-#define FRESH_NS  (3000 * MS)
-#define QUIET_NS  (1000 * MS)
-#define SELDOM_NS (5000 * MS)
-#define ALONE_NS  (100 * MS)
-#define LONG_NS   (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
-#define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
-#define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
-#define DOUBT_NS  (10000 * MS)
-#define LATER_NS  (5000 * MS)
-#define AGAIN_NS  (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
-#define CHANGE_NS UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
+#define MS         BH_USE_MS
+#define MARK_NS    (20 * MS)
+#define SAMPLE_NS  (140 * MS) /* no sample is of less */
+#define SEEK_NS    (50 * MS)
+#define CALM_NS    (500 * MS)
+#define DOUBTS_NS  (170 * MS) /* about as often as there is a sample */
+#define FRESH_NS   (3000 * MS)
+#define QUIET_NS   (1000 * MS)
+#define SELDOM_NS  (5000 * MS)
+#define ALONE_NS   (100 * MS)
+#define LONG_NS    (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
+#define AWAY_NS    (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
+#define GAP_NS     (2000 * MS) /* what nobody asked for so long is no window any more */
+#define DOUBT_NS   (10000 * MS)
+#define LATER_NS   (5000 * MS)
+#define AGAIN_NS   (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
+#define REVIEW_NS  (5000 * MS)
+#define REVIEW_MAX (160000 * MS)
+#define CHANGE_NS  UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
 
 enum {
     SOON_MARKS = 3,
-    LITTLE = 150,   /* permille: whatever it had to catch up with */
-    FRUITLESS = 20, /* asks: there are no samples here */
-    FADES = 6,      /* one part of so many goes with each sample */
-    FEW = 3,        /* samples before anything is compared */
-    UNLIKELY = 12,  /* samples: whatever one had to catch up with, it has */
-    WHOLE = 1000,
-    SMALL = 500,       /* who uses less may be beside one that is looked at */
-    MOST_OTHER = 20,   /* permille of a span that others may have had */
-    TURNS_MOST = 250,  /* the same in long turns of such as use little: those are no visits */
-    MUCH = 400,        /* permille of a span that one must have had */
-    SUSPECT = 100,     /* permille of the time held: enough to be the reason */
-    NEARLY_FULL = 900, /* permille: below that it may be chance which samples are of which turns */
-    FULL_CARD = 950,   /* permille; measured: 960 to 995 */
-    SHARED = 600,      /* permille of a span that one may have had where several did */
-    CHANGED = 40,      /* permille: what is had in 200 changes a second */
-    SEEN = 30,         /* permille of a span: less may not have been in a sample */
-    AT_WORK = 20,      /* permille, at least: what others used is not known to the last */
+    LITTLE = 150,     /* permille: whatever it had to catch up with */
+    FRUITLESS = 20,   /* asks: there are no samples here */
+    FADES = 6,        /* one part of so many goes with each sample */
+    UNLIKELY = 12,    /* samples: whatever one had to catch up with, it has */
+    SMALL = 500,      /* who uses less may be beside one that is looked at */
+    MOST_OTHER = 20,  /* permille of a span that others may have had */
+    TURNS_MOST = 250, /* the same in long turns of such as use little: those are no visits */
+    MUCH = 400,       /* permille of a span that one must have had */
+    SUSPECT = 100,    /* permille of the time held: enough to be the reason */
+    AT_WORK = 20,     /* permille, at least: what others used is not known to the last */
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
-    ROW_MOST = 4, /* samples; what is older fades */
+    LIGHT = 200,      /* permille: who uses less takes no turns */
+    MUCH_EMPTY = 700, /* permille used, or less */
 };
 
 void bh_use_init(struct bh_use *u)
@@ -100,6 +96,7 @@ static void follow(struct bh_use *u, const struct bh_use_look *look)
         if (!line) {
             line = &u->at[u->n++];
             *line = (struct bh_use_line){.pid = look->at[i].pid};
+            u->review_ns = REVIEW_NS;
         }
         note_turns(line, &look->at[i]);
     }
@@ -123,8 +120,7 @@ void bh_use_watch(struct bh_use *u, const struct bh_use_look *look)
     }
 }
 
-/* The newest mark that is at least so old; BH_USE_MARKS: none. */
-static uint32_t mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns)
+uint32_t bh_use_mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns)
 {
     for (uint32_t k = 0; k < BH_USE_MARKS; k++) {
         const uint32_t m = (u->mark + BH_USE_MARKS - k) % BH_USE_MARKS;
@@ -134,17 +130,6 @@ static uint32_t mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns
             return m;
     }
     return BH_USE_MARKS;
-}
-
-/* Nothing, where it would be negative. */
-static uint64_t less_by(uint64_t more, uint64_t by)
-{
-    return more > by ? more - by : 0;
-}
-
-static uint64_t since_mark(const struct bh_use_line *line, uint32_t m)
-{
-    return less_by(line->had_ns, line->marks_ns[m]);
 }
 
 /* What changes of the card took, at most this. */
@@ -162,8 +147,8 @@ static bool is_small(const struct bh_use_line *line)
 /* By what is believed, with nobody in its way; what it had is all that it can have worked. */
 static uint64_t most_work(const struct bh_use_line *line, uint64_t had, uint64_t span)
 {
-    const uint64_t most = span / WHOLE * line->permille;
-    return line->known && line->permille < WHOLE && most < had ? most : had;
+    const uint64_t most = span / BH_USE_WHOLE * line->permille;
+    return line->known && line->permille < BH_USE_WHOLE && most < had ? most : had;
 }
 
 /* It had the card at the beginning of that time, too: what came before was another's. */
@@ -173,34 +158,41 @@ static bool had_from(const struct bh_use *u, const struct bh_use_line *line, uin
     for (uint32_t i = 0; i < SOON_MARKS && k != u->mark; i++)
         k = (k + 1) % BH_USE_MARKS;
     return line->marks_ns[k] >= line->marks_ns[m] &&
-           line->marks_ns[k] - line->marks_ns[m] >= (u->mark_ns[k] - u->mark_ns[m]) / WHOLE * MUCH;
+           line->marks_ns[k] - line->marks_ns[m] >= (u->mark_ns[k] - u->mark_ns[m]) / BH_USE_WHOLE * MUCH;
 }
 
-/* Had it the card since that mark, but for visits of such as use little? What those used, in *ret_visits. */
+/* Of such as use little, while another has the card: what they worked, and how long they can have rested on it. */
+struct visits {
+    uint64_t work_ns, rest_ns;
+};
+
+/* Had it the card since that mark, but for visits of such as use little? */
 static bool was_alone(const struct bh_use *u, const struct bh_use_line *line, uint32_t m, uint64_t span,
-                      uint64_t *ret_visits)
+                      struct visits *ret)
 {
     uint64_t others = 0, in_long = 0;
-    *ret_visits = 0;
+    *ret = (struct visits){0};
     for (size_t i = 0; i < u->n; i++) {
-        const uint64_t had = since_mark(&u->at[i], m);
+        const uint64_t had = bh_use_since(&u->at[i], m);
         if (&u->at[i] == line)
             continue;
         if (is_small(&u->at[i])) {
-            *ret_visits += most_work(&u->at[i], had, span);
-            in_long += less_by(u->at[i].long_ns, u->at[i].marks_long_ns[m]);
+            const uint64_t turns = bh_use_long_since(&u->at[i], m);
+            ret->work_ns += most_work(&u->at[i], had, span);
+            ret->rest_ns += turns / BH_USE_WHOLE * (BH_USE_WHOLE - u->at[i].permille);
+            in_long += turns;
         } else {
             others += had;
         }
     }
-    return others <= span / WHOLE * MOST_OTHER && in_long <= span / WHOLE * TURNS_MOST &&
-           since_mark(line, m) >= span / WHOLE * MUCH && had_from(u, line, m);
+    return others <= span / BH_USE_WHOLE * MOST_OTHER && in_long <= span / BH_USE_WHOLE * TURNS_MOST &&
+           bh_use_since(line, m) >= span / BH_USE_WHOLE * MUCH && had_from(u, line, m);
 }
 
 static bool is_sought(const struct bh_use *u, uint64_t now_ns)
 {
-    const uint32_t m = mark_before(u, now_ns, ALONE_NS);
-    uint64_t visits;
+    const uint32_t m = bh_use_mark_before(u, now_ns, ALONE_NS);
+    struct visits visits;
     if (m == BH_USE_MARKS || u->fruitless > FRUITLESS)
         return false;
     for (size_t i = 0; i < u->n; i++)
@@ -250,7 +242,7 @@ static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permill
     const uint32_t off = permille > line->rough ? permille - line->rough : line->rough - permille;
     const bool same = line->known && !line->doubt && off < JUMP;
     line->rough = same ? (3 * line->rough + permille) / 4 : permille;
-    line->permille = line->rough >= BH_USE_FULL ? WHOLE : line->rough;
+    line->permille = line->rough >= BH_USE_FULL ? BH_USE_WHOLE : line->rough;
     line->known = true;
     line->doubt = line->seen = false;
     if (same)
@@ -296,7 +288,7 @@ static bool is_over(const struct bh_use *u)
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
         if (is_of_newest(u, line) && !line->doubt && line->known)
-            work_us += line->had_then_us * line->rough / WHOLE;
+            work_us += line->had_then_us * line->rough / BH_USE_WHOLE;
     }
     return work_us > u->used_then_us + u->used_then_us / 8;
 }
@@ -315,29 +307,38 @@ static void end_doubts(struct bh_use *u)
     u->doubted = 0;
 }
 
+/* The sample is of less time than was looked at. If turns in which visitors rested fell into it, they may be all that is missing. */
+static bool may_be_theirs(const struct visits *v, uint32_t permille)
+{
+    const uint64_t missing = SAMPLE_NS / BH_USE_WHOLE * bh_use_less(BH_USE_WHOLE, permille);
+    return v->rest_ns > 0 && missing <= v->rest_ns + SAMPLE_NS / BH_USE_WHOLE * ALIKE;
+}
+
 /* A sample that is of one process. */
 static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
 {
-    const uint64_t gap = less_by(now_ns, u->asked_before_ns);
-    const uint32_t m = mark_before(u, now_ns, WINDOW_NS + (gap < WINDOW_NS ? gap : WINDOW_NS));
+    const uint64_t gap = bh_use_less(now_ns, u->asked_before_ns);
+    const uint32_t m =
+        bh_use_mark_before(u, now_ns, BH_USE_WINDOW_NS + (gap < BH_USE_WINDOW_NS ? gap : BH_USE_WINDOW_NS));
     if (m == BH_USE_MARKS)
         return;
-    const uint64_t span = now_ns - u->mark_ns[m], used = span / WHOLE * permille;
+    const uint64_t span = now_ns - u->mark_ns[m], used = span / BH_USE_WHOLE * permille;
     const uint64_t lost = changes(u, u->mark_turns[m], span);
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        uint64_t visits;
-        if (!was_alone(u, line, m, span, &visits))
+        struct visits visits;
+        if (!was_alone(u, line, m, span, &visits) || may_be_theirs(&visits, permille))
             continue;
-        const uint64_t own = less_by(used, visits), all = since_mark(line, m);
+        const uint64_t own = bh_use_less(used, visits.work_ns), all = bh_use_since(line, m);
         const uint64_t had = all - (lost < all / 2 ? lost : all / 2);
-        const uint32_t seen = own >= had || had < WHOLE ? WHOLE : (uint32_t)(own / (had / WHOLE));
+        const uint32_t seen =
+            own >= had || had < BH_USE_WHOLE ? BH_USE_WHOLE : (uint32_t)(own / (had / BH_USE_WHOLE));
         /* What it could not do while it was paused comes first: of one that rests the next sample tells. */
         if (!line->known && !line->seen && seen >= LITTLE && seen < BH_USE_FULL)
             line->seen = true;
         else { /* who does nothing at all is not given the card again */
             believe(u, line, lost && seen < AT_WORK ? AT_WORK : seen);
-            line->visited = visits > 0;
+            line->visited = visits.work_ns > 0;
         }
     }
     end_doubts(u);
@@ -349,19 +350,19 @@ static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
 static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span, uint64_t now_ns)
 {
     const uint64_t all = line->had_ns - line->taken_ns, in_long = line->long_ns - line->taken_long_ns;
-    const uint32_t rate = (uint32_t)((all > in_long ? all - in_long : 0) / (span / WHOLE + 1));
+    const uint32_t rate = (uint32_t)((all > in_long ? all - in_long : 0) / (span / BH_USE_WHOLE + 1));
     bool busy = false;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *other = &u->at[i];
         if (other == line || other->had_ns - other->taken_ns < span / FADES)
             continue;
-        if (!other->known || other->permille < WHOLE)
+        if (!other->known || other->permille < BH_USE_WHOLE)
             return;
         busy = true;
     }
-    if (!busy || !is_small(line) || span < 2 * WINDOW_NS)
+    if (!busy || !is_small(line) || span < 2 * BH_USE_WINDOW_NS)
         return;
-    if (line->besides < FEW) { /* it may have been paused at first */
+    if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
         line->besides++;
         line->beside = rate > line->beside ? rate : line->beside;
     } else if (rate > line->beside + line->beside * 3 / 10 + 15) {
@@ -374,7 +375,7 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
 /* Had it so much of what is compared that it may be the reason? */
 static bool is_suspect(const struct bh_use *u, const struct bh_use_line *line)
 {
-    return line->time_ns / 1000 >= u->held_us / WHOLE * SUSPECT;
+    return line->time_ns / 1000 >= u->held_us / BH_USE_WHOLE * SUSPECT;
 }
 
 /* Of one that had little it is not worth waiting for: nobody may look at it for long. */
@@ -390,127 +391,32 @@ static bool in_doubt(const struct bh_use *u)
  * sum is still of the time before, in part. */
 static uint32_t used_by_suspects(const struct bh_use *u, uint32_t last)
 {
-    const uint64_t now_us = u->held_us / WHOLE * last, used_us = u->used_us < now_us ? u->used_us : now_us;
+    const uint64_t now_us = u->held_us / BH_USE_WHOLE * last,
+                   used_us = u->used_us < now_us ? u->used_us : now_us;
     uint64_t had = 0, others = u->low_us;
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
-        const uint64_t us = line->time_ns / 1000, low = line->known ? us * line->permille / WHOLE : us;
+        const uint64_t us = line->time_ns / 1000, low = line->known ? us * line->permille / BH_USE_WHOLE : us;
         if (!is_suspect(u, line))
             continue;
         had += us;
         others -= low < others ? low : others;
     }
-    const uint64_t used = less_by(used_us, others);
-    return had == 0 ? 0 : used >= had ? WHOLE : (uint32_t)(used * WHOLE / had);
+    const uint64_t used = bh_use_less(used_us, others);
+    return had == 0 ? 0 : used >= had ? BH_USE_WHOLE : (uint32_t)(used * BH_USE_WHOLE / had);
 }
 
 /* If it rested, more would be missing than is. Of one that had little that is not known so well. */
 static bool must_work(const struct bh_use *u, const struct bh_use_line *line, uint64_t missing_us)
 {
     const uint64_t had_us = line->time_ns / 1000;
-    return had_us >= u->held_us / WHOLE * SUSPECT / 2 && missing_us < had_us / 2;
-}
-
-static void forget_row(struct bh_use *u)
-{
-    u->row = (struct bh_use_row){0};
-    for (size_t i = 0; i < u->n; i++)
-        u->at[i].row_ns = u->at[i].row_long_ns = 0;
-}
-
-static void fade_row(struct bh_use *u)
-{
-    u->row.samples /= 2;
-    u->row.ns /= 2;
-    u->row.used_ns /= 2;
-    for (size_t i = 0; i < u->n; i++) {
-        u->at[i].row_ns /= 2;
-        u->at[i].row_long_ns /= 2;
-    }
-}
-
-/*
- * Samples in a row of a full card that several had: whoever had some of that time cannot have rested for more of it than is missing. So
- * much is known before the sum tells, which is of the time before as well; and without that anybody is looked at, when all the others
- * wait and can show nothing. (Changes of the card are work to the samples: with 640 of them a second they said 988.)
- */
-static void watch_row(struct bh_use *u, const struct bh_use_samples *s, uint64_t span)
-{
-    if (u->row.full != (s->mean >= FULL_CARD))
-        forget_row(u);
-    u->row.full = s->mean >= FULL_CARD;
-    if (u->row.samples >= ROW_MOST)
-        fade_row(u);
-    u->row.samples += s->n;
-    u->row.ns += span;
-    u->row.used_ns += span / WHOLE * s->mean;
-    for (size_t i = 0; i < u->n; i++) {
-        struct bh_use_line *line = &u->at[i];
-        const uint64_t had = line->had_ns - line->taken_ns, in_long = line->long_ns - line->taken_long_ns;
-        line->row_ns += had < span ? had : span;
-        line->row_long_ns += in_long < span ? in_long : span;
-    }
-}
-
-static bool is_full_of_several(const struct bh_use *u)
-{
-    for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].row_ns > u->row.ns / WHOLE * SHARED)
-            return false;
-    return u->row.full && u->row.samples >= 2;
-}
-
-static bool works_in_full(const struct bh_use *u, const struct bh_use_line *line)
-{
-    return is_full_of_several(u) && line->row_ns >= u->row.ns / WHOLE * SEEN;
-}
-
-/* For so long it would have rested if it were as believed: in its turns, and in what it had beyond what it uses. (Where it is known what
- * it has beside busy ones, see_beside() tells of the latter.) */
-static uint64_t believed_rest(const struct bh_use *u, const struct bh_use_line *line)
-{
-    if (!line->known || line->refuted)
-        return 0;
-    const uint64_t in_turns = line->row_long_ns / WHOLE * (WHOLE - line->permille);
-    const uint64_t most = u->row.ns / WHOLE * (line->permille + CHANGED);
-    const uint64_t beyond = line->besides < FEW ? less_by(line->row_ns, most) : 0;
-    return in_turns > beyond ? in_turns : beyond;
-}
-
-/* What they were seen to use was by what was believed of their visitors, and that was wrong. */
-static void forget_visited(struct bh_use *u)
-{
-    for (size_t i = 0; i < u->n; i++)
-        u->at[i].known = u->at[i].known && !u->at[i].visited;
-}
-
-/* Nobody rested for longer than is missing. One of whom more is believed was seen while it loaded, say, and so were the others, whose
- * error may be smaller: a share that is no more than what one is believed to use would never be told by the sum. */
-static void refute(struct bh_use *u, uint64_t now_ns)
-{
-    const uint64_t rested = less_by(u->row.ns, u->row.used_ns), slack = u->row.ns / WHOLE * SEEN;
-    const bool enough = u->row.samples >= 2 && u->row.used_ns >= u->row.ns / WHOLE * NEARLY_FULL;
-    bool wrong = false;
-    for (size_t i = 0; i < u->n && enough; i++)
-        wrong |= believed_rest(u, &u->at[i]) > rested + slack;
-    for (size_t i = 0; i < u->n && wrong; i++) {
-        struct bh_use_line *line = &u->at[i];
-        if (believed_rest(u, line) <= rested)
-            continue;
-        line->known = false;
-        line->refuted = true;
-        line->refuted_ns = now_ns;
-    }
-    if (wrong) {
-        forget_visited(u);
-        begin(u);
-    }
+    return had_us >= u->held_us / BH_USE_WHOLE * SUSPECT / 2 && missing_us < had_us / 2;
 }
 
 static void trust_full(struct bh_use *u)
 {
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].by_sum && works_in_full(u, &u->at[i]))
+        if (u->at[i].by_sum && bh_use_works_in_full(u, &u->at[i]))
             u->at[i].doubt = false;
 }
 
@@ -520,9 +426,9 @@ static void clear_doubts(struct bh_use *u)
     uint64_t most_us = u->low_us;
     for (size_t i = 0; i < u->n; i++)
         if (is_small(&u->at[i]))
-            most_us += u->at[i].time_ns / 1000 * (WHOLE - u->at[i].permille) / WHOLE;
+            most_us += u->at[i].time_ns / 1000 * (BH_USE_WHOLE - u->at[i].permille) / BH_USE_WHOLE;
     for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].by_sum && must_work(u, &u->at[i], less_by(most_us, u->used_us)))
+        if (u->at[i].by_sum && must_work(u, &u->at[i], bh_use_less(most_us, u->used_us)))
             u->at[i].doubt = false;
 }
 
@@ -540,7 +446,7 @@ static void start(struct bh_use *u)
  * who came, and had the card to load. */
 static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
 {
-    const uint64_t off = u->held_us / WHOLE * BH_USE_OFF, now_us = u->held_us / WHOLE * last;
+    const uint64_t off = u->held_us / BH_USE_WHOLE * BH_USE_OFF, now_us = u->held_us / BH_USE_WHOLE * last;
     const bool less = u->used_us + off < u->low_us && now_us + off < u->low_us;
     const bool more = u->used_us > u->high_us + off || u->unlikely >= UNLIKELY;
     const bool fits = u->used_us + off >= u->low_us;
@@ -548,7 +454,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         start(u);
         return;
     }
-    if (u->samples < FEW)
+    if (u->samples < BH_USE_FEW)
         return;
     if (fits)
         clear_doubts(u);
@@ -559,9 +465,9 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
     u->used_then_us = u->used_us;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        const bool may = less || (line->known && line->permille < WHOLE),
+        const bool may = less || (line->known && line->permille < BH_USE_WHOLE),
                    suspect = may && is_suspect(u, line);
-        const bool look = suspect && !works_in_full(u, line); /* no look would tell more */
+        const bool look = suspect && !bh_use_works_in_full(u, line); /* no look would tell more */
         line->had_then_us = line->time_ns / 1000;
         if (look)
             give_up(u, line, now_ns);
@@ -587,21 +493,21 @@ static void fade(struct bh_use *u, uint32_t n)
 
 static uint32_t with_changes(uint32_t permille, uint64_t lost, uint64_t span)
 {
-    const uint32_t all = permille + (uint32_t)(lost * WHOLE / span);
-    return all < WHOLE ? all : WHOLE;
+    const uint32_t all = permille + (uint32_t)(lost * BH_USE_WHOLE / span);
+    return all < BH_USE_WHOLE ? all : BH_USE_WHOLE;
 }
 
 /* If it is as believed and has nothing to catch up with: so long it rested in its turns. Others wait for it in short ones. */
 static uint64_t resting_of(const struct bh_use_line *line, uint64_t had)
 {
     const uint64_t all = line->long_ns - line->taken_long_ns, in_long = all < had ? all : had;
-    return line->known ? in_long / WHOLE * (WHOLE - line->permille) : 0;
+    return line->known ? in_long / BH_USE_WHOLE * (BH_USE_WHOLE - line->permille) : 0;
 }
 
 static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t lost)
 {
     fade(u, s->n);
-    u->used_us += span / 1000 * s->mean / WHOLE;
+    u->used_us += span / 1000 * s->mean / BH_USE_WHOLE;
     u->used_us += lost / 1000;
     u->high_us += lost / 1000;
     u->likely_us += lost / 1000;
@@ -612,11 +518,68 @@ static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
         u->held_us += had / 1000;
         u->high_us +=
             most_work(line, had, span) * 5 / 4 < had ? most_work(line, had, span) * 5 / 4000 : had / 1000;
-        u->low_us += line->known ? had / 1000 * line->permille / WHOLE : had / 1000;
+        u->low_us += line->known ? had / 1000 * line->permille / BH_USE_WHOLE : had / 1000;
         u->likely_us += (had - resting_of(line, had)) / 1000;
     }
-    u->samples = s->n < FEW - u->samples ? u->samples + s->n : FEW;
-    u->unlikely = u->used_us > u->likely_us + u->held_us / WHOLE * BH_USE_OFF ? u->unlikely + s->n : 0;
+    u->samples = s->n < BH_USE_FEW - u->samples ? u->samples + s->n : BH_USE_FEW;
+    u->unlikely = u->used_us > u->likely_us + u->held_us / BH_USE_WHOLE * BH_USE_OFF ? u->unlikely + s->n : 0;
+}
+
+static bool takes_turns(const struct bh_use *u, const struct bh_use_line *line)
+{
+    return line->row_long_ns >= u->row.ns / BH_USE_WHOLE * SUSPECT;
+}
+
+/* Who is light takes none; who does nothing, as is believed, would not have any. */
+static bool is_light(const struct bh_use_line *line)
+{
+    return line->known && line->permille < LIGHT && line->permille >= AT_WORK;
+}
+
+static bool is_in_turns(const struct bh_use *u)
+{
+    uint32_t n = 0;
+    bool works = false;
+    for (size_t i = 0; i < u->n; i++) {
+        if (!takes_turns(u, &u->at[i]) || is_light(&u->at[i]))
+            continue;
+        n++;
+        works |= !u->at[i].known || u->at[i].permille >= LIGHT;
+    }
+    return n >= 2 && works;
+}
+
+/* Of those of whom that is believed, who was looked at for this longest ago; NULL: nobody. */
+static struct bh_use_line *next_to_review(struct bh_use *u)
+{
+    struct bh_use_line *next = NULL;
+    for (size_t i = 0; i < u->n; i++) {
+        struct bh_use_line *line = &u->at[i];
+        const bool rests = line->known && line->permille < BH_USE_WHOLE && !is_light(line);
+        if (rests && takes_turns(u, line) && (!next || line->reviewed_ns < next->reviewed_ns))
+            next = line;
+    }
+    return next;
+}
+
+/*
+ * Where those who take turns leave much of the card empty, that is worth a look at one of whom it is believed, though it explains the
+ * sum: two wrong beliefs can do that as well, and then nothing else would ever tell. If one is wrong, the sum tells of the other. Seldom
+ * and seldomer, if all is as believed.
+ */
+static void review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns)
+{
+    const bool empty = s->mean < MUCH_EMPTY && is_in_turns(u);
+    u->empty_ns = empty ? u->empty_ns + span : 0;
+    if (u->empty_ns < u->review_ns)
+        return;
+    struct bh_use_line *line = next_to_review(u);
+    u->empty_ns = 0;
+    u->review_ns = u->review_ns < REVIEW_MAX / 2 ? 2 * u->review_ns : REVIEW_MAX;
+    if (!line)
+        return;
+    give_up(u, line, now_ns);
+    line->reviewed_ns = now_ns;
 }
 
 static void take_marks(struct bh_use *u, uint64_t now_ns)
@@ -636,7 +599,7 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         struct bh_use_line *line = &u->at[i];
         const struct bh_use_turns *t = turns_of(look, line->pid);
         const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
-        const uint64_t since = less_by(look->now_ns, line->refuted_ns);
+        const uint64_t since = bh_use_less(look->now_ns, line->refuted_ns);
         line->known = line->known && !away;
         line->refuted = line->refuted && !away && since < AGAIN_NS;
         line->doubt = line->doubt && !away && look->now_ns >= line->doubt_at_ns &&
@@ -658,15 +621,16 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     forget(u, look);
     if (s->n == 0)
         return;
-    const uint64_t span = less_by(now, u->taken_ns);
+    const uint64_t span = bh_use_less(now, u->taken_ns);
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
     if (follows)
-        watch_row(u, s, span);
+        bh_use_row_watch(u, s, span);
     else
-        forget_row(u);
+        bh_use_row_forget(u);
     trust_full(u);
-    refute(u, now);
+    if (bh_use_refute(u, now))
+        begin(u);
     if (u->begun && follows) {
         add_up(u, s, span, lost);
         for (size_t i = 0; i < u->n; i++)
@@ -675,6 +639,8 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     } else {
         start(u);
     }
+    if (follows)
+        review(u, s, span, now);
     take_marks(u, now);
     see_alone(u, s->last, now);
 }

@@ -66,6 +66,7 @@ struct bh_use_line {
     bool refuted;             /* lately: what is learnt since then stays until other rules tell */
     uint64_t refuted_ns;
     uint64_t doubt_at_ns;
+    uint64_t reviewed_ns; /* when it was last given up only because much of the card was empty; 0: never */
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
 };
 
@@ -95,6 +96,8 @@ struct bh_use {
     uint64_t used_us, low_us, high_us, likely_us, held_us;
     uint32_t unlikely; /* samples in a row: more was used than is likely */
     struct bh_use_row row;
+    uint64_t empty_ns,
+        review_ns; /* for so long those who take turns left much of the card; when that is looked into */
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
     uint64_t doubted_ns;   /* since when they are */

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * use_inside.h - what the parts of the book of uses share; nobody else includes it.
+ *
+ *   use.c       when to ask, what is believed of each, whether the sum of it can be true
+ *   use_row.c   what samples in a row of a full card tell, before the sum does
+ */
+#ifndef BH_CORE_GOVERN_USE_INSIDE_H
+#define BH_CORE_GOVERN_USE_INSIDE_H
+
+#include "core/govern/use.h"
+
+#define BH_USE_MS        UINT64_C(1000000)
+#define BH_USE_WINDOW_NS (170 * BH_USE_MS) /* measured: 143 to 167 ms */
+
+enum {
+    BH_USE_WHOLE = 1000, /* permille */
+    BH_USE_FEW = 3,      /* samples before anything is compared */
+};
+
+/* Nothing, where it would be negative. */
+static inline uint64_t bh_use_less(uint64_t more, uint64_t by)
+{
+    return more > by ? more - by : 0;
+}
+
+/* The newest mark that is at least so old; BH_USE_MARKS: none. */
+uint32_t bh_use_mark_before(const struct bh_use *u, uint64_t now_ns, uint64_t ns);
+
+static inline uint64_t bh_use_since(const struct bh_use_line *line, uint32_t mark)
+{
+    return bh_use_less(line->had_ns, line->marks_ns[mark]);
+}
+static inline uint64_t bh_use_long_since(const struct bh_use_line *line, uint32_t mark)
+{
+    return bh_use_less(line->long_ns, line->marks_long_ns[mark]);
+}
+
+/* Another sample or more, of so long. */
+void bh_use_row_watch(struct bh_use *u, const struct bh_use_samples *s, uint64_t span);
+void bh_use_row_forget(struct bh_use *u);
+/* It had some of a full card that several had: it cannot have rested for long. */
+bool bh_use_works_in_full(const struct bh_use *u, const struct bh_use_line *line);
+/* Whoever would have rested for longer than is missing, if it were as believed, is believed no longer. Was there anybody? */
+bool bh_use_refute(struct bh_use *u, uint64_t now_ns);
+
+#endif
