@@ -216,11 +216,12 @@ def latency(table, tools):
         found, keeps = {}, kind == 'lean'
         for i in range(repeats):
             for system, case in systems.items():
-                if (i == 0 or system == 'bulkhead') and table.enough(f'beside {n} {kind}, {system}', seconds + 10):
+                name = f'small kernel beside {n} {kind}, {system}'
+                if wanted(tools, name) and (i == 0 or system == 'bulkhead') and table.enough(name, seconds + 10):
                     try:
                         found.setdefault(system, []).append(case(n, kind))
                     except RuntimeError as e:
-                        table.row(f'beside {n} {kind}, {system}', e, 'runs', False)
+                        table.row(name, e, 'runs', False)
         for system, got in found.items():
             p99, p50, kept = (middle([g[k] for g in got]) for k in ('p99', 'p50', 'kept'))
             ok = p99 <= bound * base and (not keeps or kept >= 0.9) if system == 'bulkhead' else None
@@ -239,15 +240,16 @@ def beside_mps(table, tools, seconds):
              'bulkhead': lambda: latency_case(tools, seconds, 1, ['--share', 50, '--latency'], ['--share', 50], small='tiny'),
              'MPS 50/50': lambda: with_mps(tools, seconds)}
     for system, case in cases.items():
-        if not table.enough(f'tiny kernel beside 1, {system}', seconds + 15):
+        name = f'tiny kernel beside 1, {system}'
+        if not wanted(tools, name) or not table.enough(name, seconds + 15):
             continue
         try:
             g = case()
         except (RuntimeError, OSError, subprocess.SubprocessError) as e:
-            table.row(f'tiny kernel beside 1, {system}', e, 'runs', False)
+            table.row(name, e, 'runs', False)
             continue
         bound = {'bulkhead': 2.0, 'MPS 50/50': 1.3}.get(system)
-        table.row(f'tiny kernel beside 1, {system}', f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / alone:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
+        table.row(name, f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / alone:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
                   f'at most x{bound:g}' if bound else '', g['p99'] <= bound * alone if bound else None, got=[g], system=system, beside=1, base=alone, kind='tiny')
 
 
