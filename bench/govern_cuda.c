@@ -13,11 +13,13 @@
  *         pcie        copies of 64 MiB from the host and to it, both at once
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
  *         tiny        the same on an eighth of the processors: there is room for it beside others
+ *         serve       a kernel of 2.5 ms every 10 ms
+ *         steps       a kernel of 2.5 ms, a wait for it, and 7.5 ms of something else
  *         idle        a context and nothing else
  *         check       kernels of UNIT_US whose results are compared with the first ones, bit by bit
  *
  * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every tenth of a second and `took NS` for
- * each small kernel at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
+ * each kernel of those that come one by one at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
  * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
  *
  * Where $BULKHEAD_PROBE is set it says the same there, ten times a second: what was done, and how long small kernels took.
@@ -292,22 +294,23 @@ static void copies(size_t bytes, bool across)
     } while (going(run.units + 1));
 }
 
-static void small(void)
+/* by_clock: the next one is due so long after the last one was; else after the last one was done. */
+static void paced(uint32_t unit_us, uint32_t every_us, bool by_clock)
 {
-    enum { EVERY_US = 5000, UNIT_US = 200, MAX = 100000 };
+    enum { MAX = 100000 };
     static uint32_t took[MAX];
     unsigned n = 0;
     uint64_t due = run.from;
     do {
         const uint64_t from = now_ns();
-        launch(UNIT_US);
+        launch(unit_us);
         wait_for_all();
         const uint64_t to = now_ns();
         if (n < MAX)
             took[n++] = (uint32_t)(to - from);
         if (run.n_took < sizeof(run.took) / sizeof(run.took[0]))
             run.took[run.n_took++] = (uint32_t)(to - from);
-        due += UINT64_C(1000) * EVERY_US;
+        due = by_clock ? due + UINT64_C(1000) * every_us : to + UINT64_C(1000) * (every_us - unit_us);
         due = due > to ? due : to;
         const struct timespec at = {.tv_sec = (time_t)(due / 1000000000),
                                     .tv_nsec = (long)(due % 1000000000)};
@@ -361,7 +364,11 @@ static int work(const char *kind, unsigned unit_us)
     else if (strcmp(kind, "pcie") == 0)
         copies((size_t)64 * MIB, true);
     else if (strcmp(kind, "small") == 0 || strcmp(kind, "tiny") == 0)
-        small();
+        paced(200, 5000, true);
+    else if (strcmp(kind, "serve") == 0)
+        paced(2500, 10000, true);
+    else if (strcmp(kind, "steps") == 0)
+        paced(2500, 10000, false);
     else if (strcmp(kind, "check") == 0)
         return check(unit_us);
     else if (strcmp(kind, "idle") == 0)

@@ -14,10 +14,15 @@ DIVISIONS = {'70/30': (70, 30), '50/50': (50, 50), '90/10': (90, 10), '99/1': (9
 UNITS = {'99/1 long': 1000, 'ten equal long': 2000}  # microseconds, where a share is only a few of the usual ones
 REPEATS = {'70/30 long': 5}
 # name, weights, kinds
-CELLS = [(f'{name} {kind}', weights, (kind,) * len(weights)) for kind in KINDS for name, weights in DIVISIONS.items()] + [
+CELLS = [(f'{name} {kind}', weights, (kind,) * len(weights)) for kind in KINDS for name, weights in DIVISIONS.items()]
+MIXED = [
     ('30/70 long beside sync', (30, 70), ('long', 'sync')),
     ('50/50 long beside small', (50, 50), ('long', 'small')),
+    ('50/50 long beside serve', (50, 50), ('long', 'serve')),
+    ('50/50 long beside steps', (50, 50), ('long', 'steps')),
 ]
+PARTS = {'small': 200 * 0.236e-3, 'serve': 100 * 2.54e-3, 'steps': 2.54 / 10.04}  # of the card, alone
+LATER = {'50/50 long beside serve': 8.0, '50/50 long beside steps': 8.0}  # whether it may run beside the other is tried first
 CAPS = [(kind, cap, 5 if kind == 'long' else 1) for kind in KINDS for cap in (10, 25, 50, 75)]
 
 
@@ -26,14 +31,14 @@ def wanted(tools, name):
 
 
 def demand(tools, kind, unit):
-    """What it could use of the card alone. `small` asks for a kernel of 200 us every 5 ms."""
-    return min(1.0, 200 * 0.236e-3) if kind == 'small' else 1.0
+    """What it could use of the card alone."""
+    return PARTS.get(kind, 1.0)
 
 
-def divided(tools, weights, kinds, unit, seconds, how):
+def divided(tools, weights, kinds, unit, seconds, how, settle=SETTLE):
     ts = [Tenant(tools, k, seconds, how(i, w), unit, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
     together(tools, ts, seconds * 4 + 60)
-    return [t.rate(SETTLE, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
+    return [t.rate(settle, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
 
 
 def governed(weights):
@@ -54,16 +59,27 @@ def judge(table, name, expected, got, want_sum, seconds, points, **raw):
 
 def shares(table, tools):
     table.begin('shares')
-    for name, weights, kinds in CELLS:
+    cells(table, tools, CELLS)
+
+
+def lending(table, tools):
+    """Of unlike ones, and where one of them asks for less than its share: the other has the rest."""
+    table.begin('lending')
+    cells(table, tools, MIXED)
+
+
+def cells(table, tools, which):
+    for name, weights, kinds in which:
         if not wanted(tools, name):
             continue
         got, points, unit = [], [], UNITS.get(name)
-        seconds = int(SETTLE) + (4 if tools.short else 6)
+        settle = LATER.get(name, SETTLE)
+        seconds = int(settle) + (4 if tools.short else 6)
         for _ in range(1 if tools.short else REPEATS.get(name, 1)):
             if not table.enough(name, seconds + 12):
                 break
             try:
-                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights))
+                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights), settle)
             except RuntimeError as e:
                 table.row(name, e, 'runs', False)
                 break

@@ -11,10 +11,7 @@
 #define MS        INT64_C(1000000)
 #define LONG_TURN (4 * MS) /* in which one may have rested: warden/busy_book.h */
 
-/* Work a submission carries, pause before the next, or the period of what comes by the clock. */
-static const struct {
-    int64_t work_ns, gap_ns, period_ns;
-} kinds[CARD_KINDS] = {
+static const struct card_pattern kinds[CARD_KINDS] = {
     [CARD_LONG] = {33200 * US, 20 * US, 0}, [CARD_SHORT] = {ENDLESS, 0, 0},
     [CARD_SYNC] = {200 * US, 20 * US, 0},   [CARD_GRAPH] = {ENDLESS, 0, 0},
     [CARD_PERSISTENT] = {ENDLESS, 0, 0},    [CARD_BATCH] = {10700 * US, 20 * US, 0},
@@ -47,8 +44,12 @@ uint32_t card_add(struct card *c, uint64_t id, enum card_kind kind)
         i++;
     if (i == CARD_TENANTS)
         abort();
-    c->at[i] = (struct card_tenant){
-        .id = id, .kind = kind, .present = true, .slice_ns = 2 * MS, .ready_ns = c->now_ns};
+    c->at[i] = (struct card_tenant){.id = id,
+                                    .kind = kind,
+                                    .pattern = kinds[kind],
+                                    .present = true,
+                                    .slice_ns = 2 * MS,
+                                    .ready_ns = c->now_ns};
     if (i == c->n)
         c->n++;
     return i;
@@ -93,6 +94,7 @@ void card_turn_into(struct card *c, uint32_t tenant, enum card_kind kind)
     if (t->work_ns > ENDLESS / 2)
         t->work_ns = 0;
     t->kind = kind;
+    t->pattern = kinds[kind];
     t->ready_ns = c->now_ns;
 }
 
@@ -153,9 +155,9 @@ static void submit(struct card *c)
             continue;
         if (t->work_ns == 0)
             t->arrived_ns = t->ready_ns;
-        t->work_ns += kinds[t->kind].work_ns;
+        t->work_ns += t->pattern.work_ns;
         t->ready_ns =
-            kinds[t->kind].period_ns && t->work_ns < 10 * MS ? t->ready_ns + kinds[t->kind].period_ns : NEVER;
+            t->pattern.period_ns && t->work_ns < 10 * MS ? t->ready_ns + t->pattern.period_ns : NEVER;
     }
 }
 
@@ -191,8 +193,8 @@ static void finish(struct card *c, struct card_tenant *t)
 {
     if (t->kind == CARD_SPORADIC && t->n_waits < CARD_WAITS)
         t->wait_ns[t->n_waits++] = c->now_ns - t->arrived_ns;
-    if (!kinds[t->kind].period_ns)
-        t->ready_ns = c->now_ns + kinds[t->kind].gap_ns;
+    if (!t->pattern.period_ns)
+        t->ready_ns = c->now_ns + t->pattern.gap_ns;
     else if (t->ready_ns == NEVER)
         t->ready_ns = c->now_ns;
     stop_running(c);

@@ -34,10 +34,16 @@ enum card_kind {
     CARD_KINDS,
 };
 
+/* Work a submission carries, pause before the next, or the period of what comes by the clock. */
+struct card_pattern {
+    int64_t work_ns, gap_ns, period_ns;
+};
+
 struct card_tenant {
     uint64_t id;
     enum card_kind kind;
-    bool present, resting; /* resting: submits nothing new */
+    struct card_pattern pattern; /* that of its kind, or its own */
+    bool present, resting;       /* resting: submits nothing new */
     bool paused, will_pause;
     int64_t slice_ns;
     int64_t work_ns;  /* submitted and not done */

@@ -3,7 +3,7 @@
  * govern_inside.h - what the parts of the controller share; nobody else includes it.
  *
  * A step goes through them in this order:
- *   sense    who has work, how much each got               (sense.c)
+ *   sense    who has work, how much each got               (sense.c; lend.c: who runs beside the others)
  *   charge   the time that passed, to whoever held it       (turns.c)
  *   divide   targets                                        (govern.c, fair.c)
  *   choose   the way of sharing                             (govern.c)
@@ -50,6 +50,13 @@ struct bh_member {
     int64_t light_ns, probe_ns;
 
     uint32_t target_ppm;
+
+    /* lend */
+    bool beside;       /* it runs beside the others though it uses more than a light one */
+    uint32_t fair_ppm; /* its share if all who have work wanted all of theirs */
+    uint32_t had_ppm;  /* of the card, in its turns before */
+    int64_t steady_ns; /* it uses less than its share for so long; below 0: not to be tried until then */
+    int64_t beside_ns, back_ns;
 
     /* turns */
     bool in_turns, paused, gated;
@@ -126,6 +133,14 @@ static inline bool bh_is_heavy(const struct bh_member *m)
 {
     return m->active && !m->latency && !m->light;
 }
+
+/* Who uses less takes no turns. */
+#define BH_LIGHT_PPM 200000u
+/* What it may use and run beside the others all the same; 0: as any other. */
+uint32_t bh_lend_most(const struct bh_member *m);
+/* What each may have by its weight and its cap. */
+void bh_lend_shares(struct bh_govern *g);
+void bh_lend_watch(const struct bh_govern *g, struct bh_member *m);
 
 /* Less than this is not worth half a second of the card to know whether it is used: a share of a hundredth would pay a minute for it. */
 #define BH_LOOK_LEAST_PPM 50000u

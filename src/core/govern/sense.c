@@ -9,7 +9,6 @@
 
 #define FAST_NS      (100 * BH_MS)
 #define FORGET_NS    (1000 * BH_MS) /* how slowly a smaller need is believed */
-#define LIGHT_IN     200000u
 #define LIGHT_OUT    300000u
 #define PROBE_NS     (200 * BH_MS)
 #define PROBE_MAX    (64000 * BH_MS)
@@ -160,19 +159,27 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
     }
     m->light_ns += g->step_ns;
     const bool look = bh_is_looked_at(m);
+    /* In a second, of one that may work for some tenths of it and then rest. */
+    const uint32_t now = m->beside ? bh_ppm(m->gpu.sum, g->time.sum) : m->fast_ppm;
     if (look || m->light_ns >= m->probe_ns) {
         if (look && crowd_in_doubt(g))
             m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
         m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
-    } else if (m->fast_ppm > m->alone_ppm) {
+    } else if (now > m->alone_ppm) {
         if (!bh_is_held(m)) /* else this is what it does when it may, not what it needs */
-            m->alone_ppm = m->fast_ppm;
+            m->alone_ppm = now;
     } else if (m->has_sample && g->mode != BH_GOVERN_SLICES) {
-        const int64_t less = (int64_t)m->alone_ppm - m->fast_ppm;
+        const int64_t less = (int64_t)m->alone_ppm - now;
         m->alone_ppm -= (uint32_t)(less * (m->span_ns / BH_US) / ((m->span_ns + FORGET_NS) / BH_US));
     }
+}
+
+static uint32_t light_most(const struct bh_member *m)
+{
+    const uint32_t usual = m->light ? LIGHT_OUT : BH_LIGHT_PPM, beside = bh_lend_most(m);
+    return beside > usual ? beside : usual;
 }
 
 uint32_t bh_sense_demand(const struct bh_member *m)
@@ -182,7 +189,7 @@ uint32_t bh_sense_demand(const struct bh_member *m)
         return 0;
     if (m->latency && m->seen)
         need = m->fast_ppm + (uint64_t)m->fast_ppm / 8 + 10000;
-    else if (!m->latency && m->alone_known && m->alone_ppm < (m->light ? LIGHT_OUT : LIGHT_IN))
+    else if (!m->latency && m->alone_known && m->alone_ppm < light_most(m))
         need = m->alone_ppm + (uint64_t)m->alone_ppm / 16 + 5000;
     need = (need + DEMAND_GRAIN - 1) / DEMAND_GRAIN * DEMAND_GRAIN;
     return need > BH_FAIR_WHOLE ? BH_FAIR_WHOLE : (uint32_t)need;
@@ -257,5 +264,8 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
         learn_alone(g, m);
         watch_escape(g, m);
     }
+    bh_lend_shares(g);
+    for (uint32_t i = 0; i < g->n; i++)
+        bh_lend_watch(g, &g->at[i]);
     bh_sense_turns_first(g);
 }

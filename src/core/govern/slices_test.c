@@ -88,7 +88,8 @@ TEST(who_stops_synchronizing_gets_slices_again)
     const uint32_t b = world_add(w, CARD_SYNC, 30, 0)->on_card;
     world_run(w, 1000);
     const bool turns = w->out.mode == BH_GOVERN_TURNS;
-    w->card.at[a].kind = w->card.at[b].kind = CARD_PERSISTENT;
+    card_turn_into(&w->card, a, CARD_PERSISTENT);
+    card_turn_into(&w->card, b, CARD_PERSISTENT);
     world_run(w, 60000);
     const bool slices = w->out.mode == BH_GOVERN_SLICES;
     world_free(w);

@@ -360,13 +360,14 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
             return;
         busy = true;
     }
-    if (!busy || !is_small(line) || span < 2 * BH_USE_WINDOW_NS)
+    if (!busy || !is_small(line) || span < 2 * BH_USE_WINDOW_NS || in_long > all / 2) /* it took turns */
         return;
-    if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
+    const bool kept = line->besides >= 2 && line->permille >= LIGHT && line->beside < line->permille / 2;
+    if (kept || (line->besides >= BH_USE_FEW && rate > line->beside + line->beside * 3 / 10 + 15)) {
+        give_up(u, line, now_ns); /* kept: from the card, or it uses less now; alone it can be told */
+    } else if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
         line->besides++;
         line->beside = rate > line->beside ? rate : line->beside;
-    } else if (rate > line->beside + line->beside * 3 / 10 + 15) {
-        give_up(u, line, now_ns);
     } else {
         line->beside = (7 * line->beside + rate) / 8;
     }

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * lend.c - one that uses more than a light tenant does and less than its share: beside the others, if that serves it.
+ *
+ * In its turns it rests for part of the time, and nobody has that; one that waits for its results works only while it has its turn, too.
+ * Beside the others it waits for a slice of theirs each time it has work: work of some milliseconds gets nearly all that it asks for, and
+ * the others have the rest. Work of some microseconds comes to less than in turns. Which it is cannot be known, so it is tried: it must
+ * have been the same for a while (who loads is not), and goes back to turns if it has less than it had there, or wants more than its
+ * share allows. The next try is later each time.
+ */
+#include "core/govern/govern_inside.h"
+
+#define STEADY_NS (3000 * BH_MS)
+#define TRIED_NS \
+    (2500 * BH_MS) /* until the last second is all of the try, and two samples tell what it has */
+#define BACK_NS    (5000 * BH_MS)
+#define BACK_MAX   (160000 * BH_MS)
+#define SERVED_NS  (60000 * BH_MS) /* so long beside the others: it was no mistake */
+#define BESIDE_PPM 450000u         /* with more there is little left to lend */
+#define LEAST_PART 85              /* in a hundred of what it had in its turns */
+
+/* In tenths of its share: above the one it takes turns, beside the others it may come to the other. */
+enum { BEGIN_TENTHS = 9, END_TENTHS = 10 };
+
+static uint32_t part_of_share(const struct bh_member *m, uint32_t tenths)
+{
+    const uint32_t ppm = m->fair_ppm / 10 * tenths, most = BESIDE_PPM / BEGIN_TENTHS * tenths;
+    return ppm < most ? ppm : most;
+}
+
+uint32_t bh_lend_most(const struct bh_member *m)
+{
+    return m->beside ? part_of_share(m, END_TENTHS) : 0;
+}
+
+void bh_lend_shares(struct bh_govern *g)
+{
+    uint64_t weights = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        weights += g->at[i].active ? g->at[i].weight : 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        struct bh_member *m = &g->at[i];
+        m->fair_ppm = m->active ? (uint32_t)(m->weight * (uint64_t)BH_FAIR_WHOLE / weights) : 0;
+        if (m->cap_ppm && m->cap_ppm < m->fair_ppm)
+            m->fair_ppm = m->cap_ppm;
+    }
+}
+
+static void go_back(struct bh_member *m)
+{
+    m->back_ns = m->beside_ns >= SERVED_NS ? BACK_NS : bh_between(m->back_ns * 2, BACK_NS, BACK_MAX);
+    m->steady_ns = -m->back_ns;
+    m->beside = false;
+}
+
+static void try_it(struct bh_member *m, uint32_t had_ppm)
+{
+    m->beside = true;
+    m->had_ppm = had_ppm;
+    m->beside_ns = 0;
+}
+
+void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
+{
+    const uint32_t got = bh_ppm(m->gpu.sum, g->time.sum);
+    if (!m->active || m->latency || g->mode == BH_GOVERN_BESIDE_LATENCY) {
+        m->beside = false;
+        m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
+    } else if (m->beside) {
+        const bool worse = m->beside_ns >= TRIED_NS && got < m->had_ppm / 100 * LEAST_PART;
+        m->beside_ns += m->light && !m->paused ? g->step_ns : 0;
+        if (worse || m->doubt || (m->alone_known && m->alone_ppm >= part_of_share(m, END_TENTHS)))
+            go_back(m);
+        if (worse) /* it may want less now, and be light */
+            m->alone_known = false;
+    } else if (m->alone_known && !m->doubt) {
+        const bool some = m->alone_ppm >= BH_LIGHT_PPM && m->alone_ppm < part_of_share(m, BEGIN_TENTHS);
+        m->steady_ns =
+            g->turns && some ? m->steady_ns + g->step_ns : bh_between(m->steady_ns, m->steady_ns, 0);
+        if (m->steady_ns >= STEADY_NS)
+            try_it(m, got);
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lend_test.c - one that uses a part of the card beside others that use all they get, on a card of which only turns and samples are seen. */
+#include "core/govern/card_fixture.h"
+#include "core/govern/govern_inside.h"
+
+#define US INT64_C(1000)
+#define MS INT64_C(1000000)
+
+/* Work that comes by the clock, and work of which the next comes so long after the last. */
+static const struct card_pattern clocked = {2500 * US, 0, 10 * MS}, waits = {2500 * US, 7500 * US, 0},
+                                 larger = {10 * MS, 20 * MS, 0}, fine = {250 * US, 750 * US, 0};
+
+/* n busy ones, and last the one that uses a part. */
+static struct world *beside(uint32_t n, enum card_kind busy, uint32_t weight, const struct card_pattern *p,
+                            uint64_t seed)
+{
+    struct world *w = world_new(0, 0);
+    w->card.by_turns = true;
+    w->card.use_off_permille = 15; /* measured */
+    w->card.dice = seed;
+    for (uint32_t i = 0; i < n; i++)
+        (void)world_add(w, busy, 50, 0);
+    world_run(w, 10 * (int64_t)seed);
+    w->card.at[world_add(w, CARD_BATCH, weight, 0)->on_card].pattern = *p;
+    return w;
+}
+
+static int64_t busy_share(struct world *w)
+{
+    int64_t all = 0;
+    for (uint32_t i = 0; i + 1 < w->n; i++)
+        all += world_share(w, i);
+    return all;
+}
+
+TEST(who_uses_less_than_its_share_has_it_and_the_rest_is_lent)
+{
+    static const struct {
+        const struct card_pattern *p;
+        uint32_t n, weight;
+        int64_t least, rest; /* permille; in turns the others had 510, two of them 660 */
+    } cases[] = {
+        {&clocked, 1, 50, 245, 670}, {&waits, 1, 50, 180, 740},    {&larger, 1, 50, 235, 680},
+        {&clocked, 2, 50, 240, 670}, {&clocked, 2, 100, 245, 670}, {&waits, 2, 100, 180, 740},
+    };
+    static const enum card_kind busy[] = {CARD_LONG, CARD_SHORT, CARD_GRAPH};
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        for (uint64_t seed = 1; seed <= 6; seed++) {
+            struct world *w = beside(cases[i].n, busy[seed % 3], cases[i].weight, cases[i].p, seed);
+            world_run(w, 10000);
+            world_mark(w);
+            world_run(w, 20000);
+            const int64_t got = world_share(w, w->n - 1), rest = busy_share(w);
+            world_free(w);
+            CHECK(got >= cases[i].least && rest >= cases[i].rest);
+        }
+    }
+}
+
+/* It would wait for a slice of the others after each quarter of a millisecond. */
+TEST(who_has_less_beside_the_others_goes_back_to_turns)
+{
+    struct world *w = beside(1, CARD_LONG, 50, &fine, 1);
+    uint32_t tries = 0, was = 0, early = 0;
+    world_run(w, 3000);
+    world_mark(w);
+    for (int i = 0; i < 300000 / 100; i++) {
+        world_run(w, 100);
+        tries += w->g->at[1].beside && !was;
+        was = w->g->at[1].beside;
+        early += i == 600 ? tries : 0;
+    }
+    const int64_t got = world_share(w, 1), rest = busy_share(w);
+    world_free(w);
+    CHECK(got >= 115 && rest >= 490); /* 125 in turns */
+    CHECK(early >= 2 && early <= 5);
+    CHECK(tries <= 7);
+}
+
+/* Who is busy never runs beside the others so; neither does one that has a part for less than some seconds: it loads, say. */
+TEST(nobody_else_is_tried)
+{
+    for (uint32_t kind = 0; kind < CARD_SPORADIC; kind++) {
+        struct world *w = beside(2, CARD_LONG, 50, &clocked, 3);
+        card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
+        bool any = false;
+        for (int i = 0; i < 400; i++) {
+            if (i < 20) /* the first two seconds */
+                w->card.at[w->at[2].on_card].pattern = waits;
+            else if (i == 20)
+                card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
+            world_run(w, 100);
+            for (uint32_t k = 0; k < 3; k++)
+                any |= w->g->at[k].beside;
+        }
+        world_free(w);
+        CHECK(!any);
+    }
+}
+
+TEST(who_wants_more_has_its_share_soon_and_no_more)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct world *w = beside(2, CARD_LONG, 50, &waits, seed);
+        world_run(w, 10000 + 37 * (int64_t)seed);
+        CHECK(w->g->at[2].beside);
+        card_turn_into(&w->card, w->at[2].on_card, CARD_SHORT);
+        world_mark(w);
+        world_run(w, 1000);
+        CHECK(world_share(w, 2) <= 620 && world_share(w, 2) >= 300); /* it may be looked at */
+        world_run(w, 1000);
+        world_mark(w);
+        world_run(w, 2000);
+        for (uint32_t i = 0; i < 3; i++)
+            CHECK(world_share(w, i) >= 300 && world_share(w, i) <= 365);
+        world_free(w);
+    }
+}
+
+TEST(who_wants_less_or_nothing_lends_all_of_it)
+{
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct world *w = beside(1, CARD_LONG, 50, &waits, seed);
+        world_run(w, 10000 + 37 * (int64_t)seed);
+        card_turn_into(&w->card, w->at[1].on_card, CARD_SPORADIC);
+        world_run(w, 9000);
+        world_mark(w);
+        world_run(w, 2000);
+        CHECK(world_share(w, 1) >= 40 && world_share(w, 0) >= 860);
+        card_rest(&w->card, w->at[1].on_card, true);
+        world_run(w, 1000);
+        world_mark(w);
+        world_run(w, 2000);
+        CHECK(world_share(w, 0) >= 980);
+        world_free(w);
+    }
+}
+
+/* Others that are to be quick would wait for it. */
+TEST(beside_one_that_must_be_quick_there_are_turns)
+{
+    struct world *w = beside(1, CARD_LONG, 50, &waits, 1);
+    world_run(w, 10000);
+    CHECK(w->g->at[1].beside);
+    world_add(w, CARD_SPORADIC, 50, 0)->asked.latency = BH_GOVERN_LATENCY;
+    bool any = false;
+    world_run(w, 100);
+    for (int i = 0; i < 100; i++) {
+        world_run(w, 100);
+        any |= w->g->at[1].beside;
+    }
+    world_free(w);
+    CHECK(!any);
+}
+
+TEST_MAIN
