@@ -121,7 +121,7 @@ static struct need choose(const struct bh_govern *g)
         const struct bh_member *m = &g->at[i];
         latency |= m->latency;
         w.blind |= m->active && !m->seen;
-        unfilled |= m->active && (m->unfilled_ns > 0 || m->beside); /* in slices it would wait for those of all */
+        unfilled |= m->active && m->unfilled_ns > 0;
         heavy += bh_is_heavy(m);
         capped |= bh_is_heavy(m) && m->cap_ppm && m->target_ppm >= m->cap_ppm;
     }

@@ -20,7 +20,7 @@
 #define LEAST_PART 85              /* in a hundred of what it had in its turns */
 
 /* In tenths of its share: above the one it takes turns, beside the others it may come to the other. */
-enum { BEGIN_TENTHS = 9, END_TENTHS = 10 };
+enum { BEGIN_TENTHS = 8, END_TENTHS = 9 };
 
 static uint32_t part_of_share(const struct bh_member *m, uint32_t tenths)
 {
@@ -69,7 +69,7 @@ void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
     } else if (m->beside) {
         const bool worse = m->beside_ns >= TRIED_NS && got < m->had_ppm / 100 * LEAST_PART;
         m->beside_ns += m->light && !m->paused ? g->step_ns : 0;
-        if (worse || m->doubt || (m->alone_known && m->alone_ppm >= part_of_share(m, END_TENTHS)))
+        if (worse || (m->alone_known && m->alone_ppm >= part_of_share(m, END_TENTHS)))
             go_back(m);
         if (worse) /* it may want less now, and be light */
             m->alone_known = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lend_test.c - one that uses a part of the card beside others that use all they get, on a card of which only turns and samples are seen. */
+/* lend_test.c - one that uses a part of the card beside others that use all they get; only turns and samples are seen. */
 #include "core/govern/card_fixture.h"
 #include "core/govern/govern_inside.h"
 
@@ -80,18 +80,45 @@ TEST(who_has_less_beside_the_others_goes_back_to_turns)
 /* Who is busy never runs beside the others so; neither does one that has a part for less than some seconds: it loads, say. */
 TEST(nobody_else_is_tried)
 {
-    for (uint32_t kind = 0; kind < CARD_SPORADIC; kind++) {
+    for (uint32_t kind = 0; kind < CARD_KINDS; kind++) {
         struct world *w = beside(2, CARD_LONG, 50, &clocked, 3);
         card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
         bool any = false;
         for (int i = 0; i < 400; i++) {
-            if (i < 20) /* the first two seconds */
+            if (i < 20 && kind < CARD_SPORADIC) /* the first two seconds */
                 w->card.at[w->at[2].on_card].pattern = waits;
             else if (i == 20)
                 card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
             world_run(w, 100);
             for (uint32_t k = 0; k < 3; k++)
                 any |= w->g->at[k].beside;
+        }
+        world_free(w);
+        CHECK(!any);
+    }
+}
+
+/* Where nothing would be lent, or not to somebody who could use it. */
+TEST(nobody_is_tried_for_nothing)
+{
+    static const struct card_pattern most = {6 * MS, 4 * MS, 0};
+    static const struct {
+        uint32_t n, weight, cap;
+        enum card_kind other;
+        const struct card_pattern *p;
+    } cases[] = {
+        {1, 900, 0, CARD_LONG, &most},   /* it uses most of the card */
+        {1, 10, 0, CARD_LONG, &waits},   /* more than its share */
+        {1, 50, 300, CARD_LONG, &waits}, /* nearly its cap */
+        {1, 50, 0, CARD_SPORADIC, &waits},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        struct world *w = beside(cases[i].n, cases[i].other, cases[i].weight, cases[i].p, 1);
+        w->at[1].asked.cap_permille = cases[i].cap;
+        bool any = false;
+        for (int k = 0; k < 200; k++) {
+            world_run(w, 100);
+            any |= w->g->at[1].beside;
         }
         world_free(w);
         CHECK(!any);
@@ -109,6 +136,7 @@ TEST(who_wants_more_has_its_share_soon_and_no_more)
         world_run(w, 1000);
         CHECK(world_share(w, 2) <= 620 && world_share(w, 2) >= 300); /* it may be looked at */
         world_run(w, 1000);
+        CHECK(!w->g->at[2].beside);
         world_mark(w);
         world_run(w, 2000);
         for (uint32_t i = 0; i < 3; i++)

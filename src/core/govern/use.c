@@ -83,6 +83,15 @@ static void note_turns(struct bh_use_line *line, const struct bh_use_turns *t)
     line->long_ns = t->long_ns;
 }
 
+/* Who comes may be what it is about; but not again and again, of one that starts processes all the time. */
+static void review_anew(struct bh_use *u, uint64_t now_ns)
+{
+    if (u->review_ns && now_ns >= u->renewed_ns && now_ns - u->renewed_ns < REVIEW_MAX)
+        return;
+    u->review_ns = REVIEW_NS;
+    u->renewed_ns = now_ns;
+}
+
 /* The record of turns forgets processes, and so does this; there is room for as many. */
 static void follow(struct bh_use *u, const struct bh_use_look *look)
 {
@@ -96,7 +105,7 @@ static void follow(struct bh_use *u, const struct bh_use_look *look)
         if (!line) {
             line = &u->at[u->n++];
             *line = (struct bh_use_line){.pid = look->at[i].pid};
-            u->review_ns = REVIEW_NS;
+            review_anew(u, look->now_ns);
         }
         note_turns(line, &look->at[i]);
     }
@@ -307,7 +316,8 @@ static void end_doubts(struct bh_use *u)
     u->doubted = 0;
 }
 
-/* The sample is of less time than was looked at. If turns in which visitors rested fell into it, they may be all that is missing. */
+/* The sample is of less time than was looked at. If turns in which visitors rested fell into it, they may be all that is missing: once
+ * or twice, that is, for who visits one that rests stays on the card, too. */
 static bool may_be_theirs(const struct visits *v, uint32_t permille)
 {
     const uint64_t missing = SAMPLE_NS / BH_USE_WHOLE * bh_use_less(BH_USE_WHOLE, permille);
@@ -327,7 +337,10 @@ static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
         struct visits visits;
-        if (!was_alone(u, line, m, span, &visits) || may_be_theirs(&visits, permille))
+        if (!was_alone(u, line, m, span, &visits))
+            continue;
+        line->theirs = line->theirs < BH_USE_FEW && may_be_theirs(&visits, permille) ? line->theirs + 1 : 0;
+        if (line->theirs > 0)
             continue;
         const uint64_t own = bh_use_less(used, visits.work_ns), all = bh_use_since(line, m);
         const uint64_t had = all - (lost < all / 2 ? lost : all / 2);
@@ -352,6 +365,8 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
     const uint64_t all = line->had_ns - line->taken_ns, in_long = line->long_ns - line->taken_long_ns;
     const uint32_t rate = (uint32_t)((all > in_long ? all - in_long : 0) / (span / BH_USE_WHOLE + 1));
     bool busy = false;
+    if (line->known && line->permille < AT_WORK && rate >= AT_WORK / 4)
+        line->permille = line->rough = AT_WORK; /* who rests makes no short visits */
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *other = &u->at[i];
         if (other == line || other->had_ns - other->taken_ns < span / FADES)
@@ -362,7 +377,7 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
     }
     if (!busy || !is_small(line) || span < 2 * BH_USE_WINDOW_NS || in_long > all / 2) /* it took turns */
         return;
-    const bool kept = line->besides >= 2 && line->permille >= LIGHT && line->beside < line->permille / 2;
+    const bool kept = line->besides >= 2 && line->permille >= LIGHT && line->beside < line->permille / 3;
     if (kept || (line->besides >= BH_USE_FEW && rate > line->beside + line->beside * 3 / 10 + 15)) {
         give_up(u, line, now_ns); /* kept: from the card, or it uses less now; alone it can be told */
     } else if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
@@ -531,23 +546,25 @@ static bool takes_turns(const struct bh_use *u, const struct bh_use_line *line)
     return line->row_long_ns >= u->row.ns / BH_USE_WHOLE * SUSPECT;
 }
 
-/* Who is light takes none; who does nothing, as is believed, would not have any. */
 static bool is_light(const struct bh_use_line *line)
 {
-    return line->known && line->permille < LIGHT && line->permille >= AT_WORK;
+    return line->known && line->permille < LIGHT;
 }
 
 static bool is_in_turns(const struct bh_use *u)
 {
     uint32_t n = 0;
-    bool works = false;
-    for (size_t i = 0; i < u->n; i++) {
-        if (!takes_turns(u, &u->at[i]) || is_light(&u->at[i]))
-            continue;
-        n++;
-        works |= !u->at[i].known || u->at[i].permille >= LIGHT;
-    }
-    return n >= 2 && works;
+    for (size_t i = 0; i < u->n; i++)
+        n += takes_turns(u, &u->at[i]) && !is_light(&u->at[i]);
+    return n >= 2;
+}
+
+static bool any_doubt(const struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->at[i].doubt)
+            return true;
+    return false;
 }
 
 /* Of those of whom that is believed, who was looked at for this longest ago; NULL: nobody. */
@@ -572,7 +589,7 @@ static void review(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
 {
     const bool empty = s->mean < MUCH_EMPTY && is_in_turns(u);
     u->empty_ns = empty ? u->empty_ns + span : 0;
-    if (u->empty_ns < u->review_ns)
+    if (u->empty_ns < u->review_ns || any_doubt(u))
         return;
     struct bh_use_line *line = next_to_review(u);
     u->empty_ns = 0;
@@ -601,10 +618,12 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         const struct bh_use_turns *t = turns_of(look, line->pid);
         const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
         const uint64_t since = bh_use_less(look->now_ns, line->refuted_ns);
+        const bool over = look->now_ns < line->doubt_at_ns || look->now_ns - line->doubt_at_ns >= DOUBT_NS;
+        if (line->doubt && over && line->doubt_at_ns == line->reviewed_ns)
+            line->known = true; /* nobody looked, and nothing spoke against what was believed */
         line->known = line->known && !away;
         line->refuted = line->refuted && !away && since < AGAIN_NS;
-        line->doubt = line->doubt && !away && look->now_ns >= line->doubt_at_ns &&
-                      look->now_ns - line->doubt_at_ns < DOUBT_NS;
+        line->doubt = line->doubt && !away && !over;
         if (line->refuted && !line->known && !line->doubt && !u->row.full && since > LATER_NS)
             give_up(u, line, look->now_ns); /* it may have caught up with something, and rest now */
     }

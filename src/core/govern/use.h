@@ -11,7 +11,8 @@
  * is seen alone (the controller gives it a turn for that), or until the card is seen to be full while several have it: then
  * none of them rests for long, and who is believed to is believed no longer. Where several came into doubt at once, two or
  * more of them were seen and they explain the sum if the others are like them, those are taken to be: to look at each would
- * cost all of them much, to find out that everybody leaves the same gaps.
+ * cost all of them much, to find out that everybody leaves the same gaps. And where those who take turns leave much of the card
+ * empty, one of whom that is believed comes into doubt now and then though the sum is explained.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H
@@ -63,6 +64,7 @@ struct bh_use_line {
     uint32_t permille, rough;         /* rough: as it was seen, smoothed */
     uint32_t beside, besides; /* permille it was seen to have beside busy ones, and how often it was */
     bool visited;             /* when it was seen alone, by such as use little */
+    uint32_t theirs;          /* samples in a row that may have been of those who visited it */
     bool refuted;             /* lately: what is learnt since then stays until other rules tell */
     uint64_t refuted_ns;
     uint64_t doubt_at_ns;
@@ -96,6 +98,7 @@ struct bh_use {
     uint64_t used_us, low_us, high_us, likely_us, held_us;
     uint32_t unlikely; /* samples in a row: more was used than is likely */
     struct bh_use_row row;
+    uint64_t renewed_ns; /* when review_ns was last at its least */
     uint64_t empty_ns,
         review_ns; /* for so long those who take turns left much of the card; when that is looked into */
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */

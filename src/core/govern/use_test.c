@@ -437,6 +437,50 @@ TEST(what_is_true_is_looked_into_seldom)
     CHECK(early >= 2 && early <= 4); /* of those in the first 36 s */
 }
 
+/* It was given no turn for it: nothing spoke against what was believed. */
+TEST(who_was_not_looked_at_after_all_is_believed_again)
+{
+    static const struct plays who[] = {{A, 20, 400}, {B, 20, 400}, {C, 20, 400}};
+    uint32_t most = 0, unknown = 0;
+    begin();
+    for (size_t i = 0; i < BH_COUNT_OF(who); i++)
+        play(&(struct plays){who[i].pid, 2000, 400}, 1, 900);
+    for (int i = 0; i < 400; i++) {
+        play(who, 3, 120);
+        const uint32_t n = (uint32_t)bh_use_doubt(&use, A) + bh_use_doubt(&use, B) + bh_use_doubt(&use, C);
+        most = n > most ? n : most;
+        unknown += (uint32_t)(use_of(A) > 1000) + (use_of(B) > 1000) + (use_of(C) > 1000) > n;
+    }
+    CHECK_EQ(most, 1u);
+    CHECK_EQ(unknown, 0u);
+}
+
+/* Who starts a process every second would else have others looked at all the time. */
+TEST(new_processes_do_not_bring_it_back_again_and_again)
+{
+    static const struct plays who[] = {{A, 20, 500}, {B, 20, 500}}, a[] = {{A, 1000, 500}},
+                              b[] = {{B, 1000, 500}};
+    uint32_t looks[2] = {0};
+    for (uint32_t forks = 0; forks < 2; forks++) {
+        begin_alone(a, b);
+        for (int i = 0; i < 3000; i++) {
+            play(who, 2, 120);
+            if (forks && i % 8 == 0) { /* another one in the place of the last */
+                if (n_turns > 2)
+                    turns[2] = (struct bh_use_turns){.pid = D + (uint32_t)i};
+                else
+                    (void)turns_of(D);
+            }
+            if (!any_doubt(A, 2))
+                continue;
+            play(bh_use_doubt(&use, A) ? a : b, 1, 600);
+            looks[forks]++;
+        }
+    }
+    printf("# %u looks in six minutes, %u with a new process every second\n", looks[0], looks[1]);
+    CHECK(looks[1] > looks[0] && looks[1] <= 3 * looks[0]);
+}
+
 TEST(nobody_is_looked_at_where_little_is_empty_or_only_light_ones_leave_it)
 {
     static const struct plays full[] = {{A, 1000, 1000}}, most[] = {{B, 1000, 480}},
@@ -453,6 +497,55 @@ TEST(nobody_is_looked_at_where_little_is_empty_or_only_light_ones_leave_it)
     for (int i = 0; i < 200; i++) {
         play(light, 2, 120);
         CHECK(!any_doubt(A, 2));
+    }
+    /* Nor by one that does next to nothing, and is on the card whenever the other rests. */
+    begin_alone(&(struct plays){A, 1000, 600}, &(struct plays){B, 1000, 4});
+    for (int i = 0; i < 200; i++) {
+        play(light, 2, 120);
+        CHECK(!any_doubt(A, 2));
+    }
+}
+
+/* Whenever it rests, another is on the card, and rests there as well. */
+TEST(one_that_rests_beside_another_is_known_and_not_asked_about_for_ever)
+{
+    static const struct plays b[] = {{B, 2000, 40}}, both[] = {{A, 90, 900}, {B, 10, 400}};
+    uint32_t known = 0;
+    begin();
+    play(b, 1, 1500);
+    const uint32_t before = asks;
+    for (int i = 0; i < 600; i++) {
+        play(both, 2, 100);
+        known += use_of(A) <= 1000;
+    }
+    CHECK(known > 500);
+    CHECK(asks - before < 300); /* in a minute */
+}
+
+TEST(who_rested_and_makes_short_visits_works)
+{
+    static const struct plays a[] = {{A, 1000, 1000}}, b[] = {{B, 1000, 0}},
+                              visits[] = {{A, 50, 1000}, {B, 1, 1000}};
+    begin_alone(a, b);
+    CHECK_EQ(use_of(B), 0u);
+    play(visits, 2, 2000);
+    CHECK(use_of(B) >= 20 && use_of(B) < 100);
+}
+
+TEST(nobody_is_reviewed_while_another_is_in_doubt)
+{
+    static const struct plays who[] = {{A, 20, 500}, {B, 20, 500}}, a[] = {{A, 1000, 500}},
+                              b[] = {{B, 1000, 500}};
+    begin_alone(a, b);
+    play(b, 1, 600);
+    play(who, 2, 2000);
+    CHECK(!any_doubt(A, 2));
+    for (int i = 0; i < 60; i++) {
+        use.at[1].doubt = true; /* for some other reason */
+        use.at[1].by_sum = false;
+        use.at[1].doubt_at_ns = now;
+        play(who, 2, 120);
+        CHECK(!bh_use_doubt(&use, A));
     }
 }
 
