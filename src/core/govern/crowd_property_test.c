@@ -19,7 +19,7 @@ TEST(a_crowd_that_begins_to_work_is_right_soon)
             card_run(&w->card, (int64_t)seed * 7000000); /* when samples come is chance */
             for (uint32_t i = 0; i < n; i++)
                 weights += world_add(w, CARD_SPORADIC, 10 + 5 * i, 0)->asked.weight;
-            world_run(w, 12000);
+            world_run(w, 25000);
             for (uint32_t i = 0; i < n; i++)
                 card_turn_into(&w->card, w->at[i].on_card, busy[seed % BH_COUNT_OF(busy)]);
             world_run(w, 2000);
@@ -172,7 +172,7 @@ TEST(a_busy_one_beside_a_small_one_has_the_rest_after_loads)
             card_rest(&w->card, w->at[i].on_card, false);
             card_turn_into(&w->card, w->at[i].on_card, i ? CARD_SPORADIC : CARD_LONG);
         }
-        world_run(w, 12000);
+        world_run(w, 25000);
         world_mark(w);
         world_run(w, 6000);
         CHECK(world_rate(w, 0) >= 850); /* else 460 to 530, for ever, in one of eight runs */

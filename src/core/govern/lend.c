@@ -7,17 +7,20 @@
  * the others have the rest. Work of some microseconds comes to less than in turns. Which it is cannot be known, so it is tried: it must
  * have been the same for a while (who loads is not), and goes back to turns if it has less than it had there, or wants more than its
  * share allows. The next try is later each time.
+ *
+ * It is tried only beside such as fill the card: where nobody does, what one has beside others is not known. Who comes later and leaves
+ * gaps is looked at without its visits (turns.c): by them it would wait, and be taken for one that wants less.
  */
 #include "core/govern/govern_inside.h"
 
-#define STEADY_NS (3000 * BH_MS)
-#define TRIED_NS \
-    (2500 * BH_MS) /* until the last second is all of the try, and two samples tell what it has */
+#define STEADY_NS  (3000 * BH_MS)
+#define TRIED_NS   (1500 * BH_MS) /* until the last second is all of the try */
 #define BACK_NS    (5000 * BH_MS)
 #define BACK_MAX   (160000 * BH_MS)
 #define SERVED_NS  (60000 * BH_MS) /* so long beside the others: it was no mistake */
 #define BESIDE_PPM 450000u         /* with more there is little left to lend */
 #define LEAST_PART 85              /* in a hundred of what it had in its turns */
+#define FILLS_PPM  850000u
 
 /* In tenths of its share: above the one it takes turns, beside the others it may come to the other. */
 enum { BEGIN_TENTHS = 8, END_TENTHS = 9 };
@@ -46,11 +49,12 @@ void bh_lend_shares(struct bh_govern *g)
     }
 }
 
+/* What it had beside the others is not what it wants, so that is learnt anew, in turns. */
 static void go_back(struct bh_member *m)
 {
-    m->back_ns = m->beside_ns >= SERVED_NS ? BACK_NS : bh_between(m->back_ns * 2, BACK_NS, BACK_MAX);
+    m->back_ns = m->beside_ns >= SERVED_NS ? 0 : bh_between(m->back_ns * 2, BACK_NS, BACK_MAX);
     m->steady_ns = -m->back_ns;
-    m->beside = false;
+    m->beside = m->alone_known = false;
 }
 
 static void try_it(struct bh_member *m, uint32_t had_ppm)
@@ -60,24 +64,42 @@ static void try_it(struct bh_member *m, uint32_t had_ppm)
     m->beside_ns = 0;
 }
 
+static bool uses_a_part(const struct bh_member *m)
+{
+    return m->alone_known && m->alone_ppm >= BH_LIGHT_PPM && m->alone_ppm < part_of_share(m, BEGIN_TENTHS);
+}
+
+/* Of all others that take turns: each fills the card, or may come to run beside the others, too; and one does fill it. */
+static bool others_fill(const struct bh_govern *g, const struct bh_member *m)
+{
+    uint32_t fill = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *o = &g->at[i];
+        if (o == m || !bh_is_heavy(o))
+            continue;
+        const bool fills = o->alone_known && o->alone_ppm >= FILLS_PPM;
+        if (!fills && !uses_a_part(o))
+            return false;
+        fill += fills;
+    }
+    return fill > 0;
+}
+
 void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
 {
     const uint32_t got = bh_ppm(m->gpu.sum, g->time.sum);
-    if (!m->active || m->latency || g->mode == BH_GOVERN_BESIDE_LATENCY) {
-        m->beside = false;
-        m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
-    } else if (m->beside) {
+    const bool may = m->active && !m->latency && g->mode != BH_GOVERN_BESIDE_LATENCY;
+    if (m->beside) {
         const bool worse = m->beside_ns >= TRIED_NS && got < m->had_ppm / 100 * LEAST_PART;
+        const bool more = m->alone_known && m->alone_ppm >= part_of_share(m, END_TENTHS);
         m->beside_ns += m->light && !m->paused ? g->step_ns : 0;
-        if (worse || (m->alone_known && m->alone_ppm >= part_of_share(m, END_TENTHS)))
+        if (!may || worse || more)
             go_back(m);
-        if (worse) /* it may want less now, and be light */
-            m->alone_known = false;
+    } else if (!may || (m->alone_known && !m->doubt && !uses_a_part(m))) {
+        m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
     } else if (m->alone_known && !m->doubt) {
-        const bool some = m->alone_ppm >= BH_LIGHT_PPM && m->alone_ppm < part_of_share(m, BEGIN_TENTHS);
-        m->steady_ns =
-            g->turns && some ? m->steady_ns + g->step_ns : bh_between(m->steady_ns, m->steady_ns, 0);
-        if (m->steady_ns >= STEADY_NS)
+        m->steady_ns += g->step_ns;
+        if (m->steady_ns >= STEADY_NS && others_fill(g, m))
             try_it(m, got);
     }
 }

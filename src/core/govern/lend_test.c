@@ -111,6 +111,8 @@ TEST(nobody_is_tried_for_nothing)
         {1, 10, 0, CARD_LONG, &waits},   /* more than its share */
         {1, 50, 300, CARD_LONG, &waits}, /* nearly its cap */
         {1, 50, 0, CARD_SPORADIC, &waits},
+        {1, 50, 0, CARD_GAPS, &waits}, /* what it had beside one that leaves gaps would not be known */
+        {3, 50, 0, CARD_LONG, &waits},
     };
     for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
         struct world *w = beside(cases[i].n, cases[i].other, cases[i].weight, cases[i].p, 1);
@@ -119,6 +121,25 @@ TEST(nobody_is_tried_for_nothing)
         for (int k = 0; k < 200; k++) {
             world_run(w, 100);
             any |= w->g->at[1].beside;
+        }
+        world_free(w);
+        CHECK(!any);
+    }
+}
+
+/* Of three: the second one leaves gaps, or there is none that fills the card. */
+TEST(nobody_is_tried_beside_one_of_whom_it_is_not_known_what_it_would_have)
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        struct world *w = beside(2, CARD_GAPS, 100, &waits, 1);
+        bool any = false;
+        if (i == 0)
+            card_turn_into(&w->card, w->at[0].on_card, CARD_LONG);
+        for (uint32_t k = 0; k < 2 && i == 1; k++)
+            w->card.at[w->at[k].on_card].pattern = larger;
+        for (int k = 0; k < 200; k++) {
+            world_run(w, 100);
+            any |= w->g->at[0].beside || w->g->at[1].beside || w->g->at[2].beside;
         }
         world_free(w);
         CHECK(!any);
@@ -145,6 +166,23 @@ TEST(who_wants_more_has_its_share_soon_and_no_more)
     }
 }
 
+/* Who was served for a minute is tried again soon; and a share is one among those who have work. */
+TEST(who_was_served_is_tried_again_soon)
+{
+    struct world *w = beside(1, CARD_LONG, 50, &waits, 1);
+    card_rest(&w->card, world_add(w, CARD_LONG, 1000, 0)->on_card, true);
+    world_run(w, 80000);
+    CHECK(w->g->at[1].beside);
+    card_turn_into(&w->card, w->at[1].on_card, CARD_SHORT);
+    world_run(w, 3000);
+    CHECK(!w->g->at[1].beside);
+    card_turn_into(&w->card, w->at[1].on_card, CARD_BATCH);
+    w->card.at[w->at[1].on_card].pattern = waits;
+    world_run(w, 7000);
+    CHECK(w->g->at[1].beside);
+    world_free(w);
+}
+
 TEST(who_wants_less_or_nothing_lends_all_of_it)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
@@ -162,6 +200,49 @@ TEST(who_wants_less_or_nothing_lends_all_of_it)
         CHECK(world_share(w, 0) >= 980);
         world_free(w);
     }
+}
+
+/* It waits for its results and gives up its turn all the time: with another on the card it would have next to nothing, and would be
+ * taken for one that wants no more. Whoever of them was there first. */
+TEST(beside_one_that_needs_its_turns_nobody_runs)
+{
+    static const struct card_pattern finer = {30 * US, 70 * US, 0}, less_fine = {100 * US, 300 * US, 0},
+                                     *const third[] = {&finer, &less_fine, &fine};
+    for (size_t i = 0; i < 3 * BH_COUNT_OF(third); i++) {
+        const struct card_pattern *first = i % 3 ? third[i / 3] : &clocked,
+                                  *last = i % 3 ? &clocked : third[i / 3];
+        uint32_t well = 0;
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            struct world *w = beside(1, CARD_LONG, 50, first, seed);
+            world_run(w, i % 3 == 2 ? 5 : 10000);
+            w->card.at[world_add(w, CARD_BATCH, 50, 0)->on_card].pattern = *last;
+            world_run(w, 20000);
+            world_mark(w);
+            world_run(w, 40000);
+            well += world_share(w, i % 3 ? 1 : 2) >=
+                    65; /* 75 to 100 in turns; 11 to 33 with the other beside it */
+            world_free(w);
+        }
+        CHECK(well >=
+              4); /* it may be taken for a light one for another reason: by a sample of something else */
+    }
+}
+
+/* Each time it is as if it had never been tried; what it was seen to have must not be taken for what it wants. */
+TEST(one_that_is_tried_in_vain_again_and_again_has_what_it_has_in_turns)
+{
+    static const struct card_pattern finer = {63 * US, 237 * US, 0};
+    struct world *w = beside(1, CARD_LONG, 50, &finer, 1);
+    const uint32_t quick = world_add(w, CARD_SPORADIC, 50, 0)->on_card;
+    w->at[2].asked.latency = BH_GOVERN_LATENCY;
+    world_mark(w);
+    for (int i = 0; i < 40; i++) {
+        card_rest(&w->card, quick, i % 2 == 0);
+        world_run(w, i % 2 ? 100 : 4000);
+    }
+    const int64_t got = world_share(w, 1);
+    world_free(w);
+    CHECK(got >= 90);
 }
 
 /* Others that are to be quick would wait for it. */

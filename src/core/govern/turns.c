@@ -78,6 +78,15 @@ static void forget_turn(struct bh_member *m)
     m->turn_least_ppm = BH_FAIR_WHOLE;
 }
 
+/* By one that uses much: who waits for its results waits for that one, too, and uses less than it would. */
+static bool is_visited(const struct bh_govern *g, const struct bh_member *m)
+{
+    for (uint32_t i = 0; i < g->n; i++)
+        if (&g->at[i] != m && g->at[i].beside)
+            return true;
+    return false;
+}
+
 /*
  * Who leaves even gaps uses its turn at a steady rate. Who had work waiting from before and then runs dry
  * does not: it needs no more than it gets in all.
@@ -99,6 +108,11 @@ static void learn(const struct bh_govern *g, struct bh_member *m)
     }
     if (dry && need < now)
         now = need;
+    if (m->alone_known && now < m->alone_ppm && is_visited(g, m)) {
+        m->unlearnt_ns = 0;
+        forget_turn(m);
+        return;
+    }
     const int64_t change = (int64_t)now - m->alone_ppm;
     /* slowly against noise, at once where it is no noise */
     const bool other = change > OTHER_PPM || change < -OTHER_PPM;
@@ -382,12 +396,19 @@ static bool is_looking(struct bh_govern *g)
     return h && !has_empty(g) && (bh_is_looked_at(h) || h->certain);
 }
 
+/* Nobody knows yet what the holder uses, and with one that uses much beside it nobody would. */
+static bool is_learning(struct bh_govern *g)
+{
+    const struct bh_member *h = g->turns ? holder_of(g) : NULL;
+    return h && !h->alone_known;
+}
+
 void bh_turns_gate(struct bh_govern *g)
 {
     if (g->config.slices_only) /* and nobody has any */
         return;
     const int64_t lead = g->config.lead_us * BH_US;
-    const bool looking = is_looking(g);
+    const bool looking = is_looking(g), learning = is_learning(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const bool was = m->paused;
@@ -397,7 +418,7 @@ void bh_turns_gate(struct bh_govern *g)
         const uint32_t most = m->cap_ppm && !m->light ? m->cap_ppm : m->target_ppm;
         if (!held || bh_is_heavy(m)) {
             m->gated = false;
-            m->paused = looking && m->light;
+            m->paused = m->light && (looking || (learning && m->beside));
             m->corrections += m->paused && !was;
             continue;
         }
@@ -405,7 +426,7 @@ void bh_turns_gate(struct bh_govern *g)
         m->credit_ns += bh_part(g->step_ns, most) - (m->seen || m->paused ? m->sample_ns : g->step_ns);
         m->credit_ns = bh_between(m->credit_ns, -CREDIT_MAX, 2 * lead);
         m->gated = m->active && (m->gated ? m->credit_ns < 0 : m->credit_ns < -lead);
-        m->paused = m->gated || (looking && m->light);
+        m->paused = m->gated || (m->light && (looking || (learning && m->beside)));
         m->corrections += m->paused && !was;
     }
 }

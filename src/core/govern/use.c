@@ -377,12 +377,11 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
     }
     if (!busy || !is_small(line) || span < 2 * BH_USE_WINDOW_NS || in_long > all / 2) /* it took turns */
         return;
-    const bool kept = line->besides >= 2 && line->permille >= LIGHT && line->beside < line->permille / 3;
-    if (kept || (line->besides >= BH_USE_FEW && rate > line->beside + line->beside * 3 / 10 + 15)) {
-        give_up(u, line, now_ns); /* kept: from the card, or it uses less now; alone it can be told */
-    } else if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
+    if (line->besides < BH_USE_FEW) { /* it may have been paused at first */
         line->besides++;
         line->beside = rate > line->beside ? rate : line->beside;
+    } else if (rate > line->beside + line->beside * 3 / 10 + 15) {
+        give_up(u, line, now_ns);
     } else {
         line->beside = (7 * line->beside + rate) / 8;
     }
@@ -588,7 +587,7 @@ static struct bh_use_line *next_to_review(struct bh_use *u)
 static void review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns)
 {
     const bool empty = s->mean < MUCH_EMPTY && is_in_turns(u);
-    u->empty_ns = empty ? u->empty_ns + span : 0;
+    u->empty_ns = empty ? u->empty_ns + span : bh_use_less(u->empty_ns, span);
     if (u->empty_ns < u->review_ns || any_doubt(u))
         return;
     struct bh_use_line *line = next_to_review(u);
