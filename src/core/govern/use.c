@@ -316,8 +316,8 @@ static void end_doubts(struct bh_use *u)
     u->doubted = 0;
 }
 
-/* The sample is of less time than was looked at. If turns in which visitors rested fell into it, they may be all that is missing: once
- * or twice, that is, for who visits one that rests stays on the card, too. */
+/* The sample is of less time than was looked at. If turns in which visitors rested fell into it, they may be all that is missing: some
+ * times in a row, that is, for who visits one that rests stays on the card, too. */
 static bool may_be_theirs(const struct visits *v, uint32_t permille)
 {
     const uint64_t missing = SAMPLE_NS / BH_USE_WHOLE * bh_use_less(BH_USE_WHOLE, permille);
