@@ -208,7 +208,7 @@ TEST(who_is_known_is_ended_before_the_others_are_looked_for)
     sim_begin();
     looked = NOT_LOOKED;
     const int rc = lease(cap, much_behind_by_name, &s);
-    const int when = looked;
+    const unsigned when = looked;
     looked = UNWATCHED;
     CHECK_EQ(rc, 128 + SIGKILL);
     CHECK_EQ(when, LOOKED_AFTER);

@@ -616,8 +616,8 @@ TEST(whatever_it_is_told_it_keeps_within_bounds)
     for (int i = 0; i < 4000; i++) {
         dice = dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         const uint32_t d = (uint32_t)(dice >> 33);
-        struct bh_use_look look = {
-            .now_ns = now += d % 400 * MS, .held = d & 1, .from_ns = now - d % 7 * 40 * MS, .at = at};
+        now += d % 400 * MS;
+        struct bh_use_look look = {.now_ns = now, .held = d & 1, .from_ns = now - d % 7 * 40 * MS, .at = at};
         look.now_ns -= d % 50 == 0 ? 3000 * MS : 0;
         look.n = d % 20 ? d % 9 : BH_COUNT_OF(at);
         for (size_t k = 0; k < look.n; k++)
