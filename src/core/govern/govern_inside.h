@@ -15,6 +15,7 @@
 
 #include "core/govern/fair.h"
 #include "core/govern/govern.h"
+#include "core/govern/use.h"
 
 #include <stdbool.h>
 
@@ -134,8 +135,7 @@ static inline bool bh_is_heavy(const struct bh_member *m)
     return m->active && !m->latency && !m->light;
 }
 
-/* Who uses less takes no turns. */
-#define BH_LIGHT_PPM 200000u
+#define BH_LIGHT_PPM (BH_USE_LIGHT * 1000u)
 /* What it may use and run beside the others all the same; 0: as any other. */
 uint32_t bh_lend_most(const struct bh_member *m);
 /* What each may have by its weight and its cap. */

@@ -20,7 +20,7 @@
 #define SERVED_NS  (60000 * BH_MS) /* so long beside the others: it was no mistake */
 #define BESIDE_PPM 450000u         /* with more there is little left to lend */
 #define LEAST_PART 85              /* in a hundred of what it had in its turns */
-#define FILLS_PPM  850000u
+#define FILLS_PPM  (BH_USE_FULL * 1000u)
 
 /* In tenths of its share: above the one it takes turns, beside the others it may come to the other. */
 enum { BEGIN_TENTHS = 8, END_TENTHS = 9 };

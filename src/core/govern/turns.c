@@ -414,11 +414,12 @@ void bh_turns_gate(struct bh_govern *g)
         const bool was = m->paused;
         if (m->in_turns)
             continue;
+        const bool in_the_way = m->light && (looking || (learning && m->beside));
         const bool held = m->cap_ppm || bh_is_held(m);
         const uint32_t most = m->cap_ppm && !m->light ? m->cap_ppm : m->target_ppm;
         if (!held || bh_is_heavy(m)) {
             m->gated = false;
-            m->paused = m->light && (looking || (learning && m->beside));
+            m->paused = in_the_way;
             m->corrections += m->paused && !was;
             continue;
         }
@@ -426,7 +427,7 @@ void bh_turns_gate(struct bh_govern *g)
         m->credit_ns += bh_part(g->step_ns, most) - (m->seen || m->paused ? m->sample_ns : g->step_ns);
         m->credit_ns = bh_between(m->credit_ns, -CREDIT_MAX, 2 * lead);
         m->gated = m->active && (m->gated ? m->credit_ns < 0 : m->credit_ns < -lead);
-        m->paused = m->gated || (m->light && (looking || (learning && m->beside)));
+        m->paused = m->gated || in_the_way;
         m->corrections += m->paused && !was;
     }
 }

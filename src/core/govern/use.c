@@ -45,7 +45,6 @@ enum {
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
-    LIGHT = 200,      /* permille: who uses less takes no turns */
     MUCH_EMPTY = 700, /* permille used, or less */
 };
 
@@ -547,7 +546,7 @@ static bool takes_turns(const struct bh_use *u, const struct bh_use_line *line)
 
 static bool is_light(const struct bh_use_line *line)
 {
-    return line->known && line->permille < LIGHT;
+    return line->known && line->permille < BH_USE_LIGHT;
 }
 
 static bool is_in_turns(const struct bh_use *u)

@@ -24,7 +24,8 @@
 enum {
     BH_USE_PROCESSES = 256,
     BH_USE_MARKS = 24,
-    BH_USE_FULL = 850, /* permille; measured: a busy process comes to this, so it counts as all */
+    BH_USE_LIGHT = 200, /* permille: who uses less takes no turns */
+    BH_USE_FULL = 850,  /* permille; measured: a busy process comes to this, so it counts as all */
 };
 #define BH_USE_UNKNOWN UINT32_MAX
 /* So much of the time held may be missing or too much before what is believed is given up. */
