@@ -66,6 +66,18 @@ def lending(table, tools):
     """Of unlike ones, and where one of them asks for less than its share: the other has the rest."""
     table.begin('lending')
     cells(table, tools, MIXED)
+    for name, weights, kinds in MIXED:
+        if wanted(tools, name) and any(k in PARTS for k in kinds):
+            sliced(table, tools, name, weights, kinds)
+
+
+def sliced(table, tools, name, weights, kinds, seconds=6):
+    """The same tenants by the driver's own slices, with nothing of ours."""
+    unit, name = UNITS.get(name), f'{name}, time slicing'
+    if table.enough(name, seconds + 10):
+        g, p = divided(tools, weights, kinds, unit, seconds, lambda i, w: None)
+        expected = fair(weights, demands=[demand(tools, k, unit) for k in kinds])
+        judge(table, name, expected, [g], False, seconds, [p], system='time slicing', judged=False)
 
 
 def cells(table, tools, which):
@@ -166,9 +178,7 @@ def peers(table, tools):
         if name not in ('70/30 long', '60/30/10 long', '70/30 sync') or not wanted(tools, name):
             continue
         total, expected = sum(weights), fair(weights)
-        if table.enough(f'{name}, time slicing', seconds + 10):
-            g, p = divided(tools, weights, kinds, unit, seconds, lambda i, w: None)
-            judge(table, f'{name}, time slicing', expected, [g], False, seconds, [p], system='time slicing', judged=False)
+        sliced(table, tools, name, weights, kinds)
         if table.enough(f'{name}, MPS', seconds + 15):
             try:
                 with mps(tools) as env:

@@ -40,8 +40,8 @@ TEST(who_uses_less_than_its_share_has_it_and_the_rest_is_lent)
         uint32_t n, weight;
         int64_t least, rest; /* permille; in turns the others had 510, two of them 660 */
     } cases[] = {
-        {&clocked, 1, 50, 245, 670}, {&waits, 1, 50, 180, 740},    {&larger, 1, 50, 235, 680},
-        {&clocked, 2, 50, 240, 670}, {&clocked, 2, 100, 245, 670}, {&waits, 2, 100, 180, 740},
+        {&clocked, 1, 50, 245, 710}, {&waits, 1, 50, 215, 730},    {&larger, 1, 50, 260, 680},
+        {&clocked, 2, 50, 240, 705}, {&clocked, 2, 100, 245, 705}, {&waits, 2, 100, 215, 730},
     };
     static const enum card_kind busy[] = {CARD_LONG, CARD_SHORT, CARD_GRAPH};
     for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {

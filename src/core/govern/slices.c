@@ -33,7 +33,13 @@
 #define TRIM_REST_NS   (1000 * BH_MS) /* of sums in which nobody stood out */
 #define TRIM_FARTHEST  4
 #define HELD_SLICES    4
-#define FEW            3 /* tenants that may well stay in slices */
+/*
+ * Who uses a part of the card beside the others has a slice in which work of some milliseconds is done in one piece: each piece more is two
+ * changes of the card in the middle of somebody's work. Not so long that it might be kept without work, though (BH_BUSY_LONG_NS, less a
+ * change of the card): what it uses would not be known.
+ */
+#define PIECE_US 3500
+#define FEW      3 /* tenants that may well stay in slices */
 
 struct crowd {
     uint32_t n;
@@ -268,7 +274,9 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
 
 uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
 {
-    return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
+    if (bh_is_held(m))
+        return g->config.default_slice_us * HELD_SLICES;
+    return m->beside ? PIECE_US : g->config.default_slice_us;
 }
 
 void bh_slices_decide(struct bh_govern *g)
