@@ -47,16 +47,16 @@ struct bh_member {
     uint32_t turn_least_ppm; /* of a step in its turn */
     uint32_t dry_turns;      /* in a row */
     int64_t turn_gpu_ns, turn_free_ns;
-    int64_t unlearnt_ns; /* held since it was learnt: what is old is not relied on */
-    int64_t light_ns, probe_ns;
+    int64_t unlearnt_ns;        /* held since it was learnt: what is old is not relied on */
+    int64_t light_ns, probe_ns; /* beside others; so long until it is given a turn to be seen alone */
+    int64_t probe_turn_ns;      /* no shorter than this */
 
     uint32_t target_ppm;
 
     /* lend */
     bool beside;       /* it runs beside the others though it uses more than a light one */
-    uint32_t fair_ppm; /* its share if all who have work wanted all of theirs */
     uint32_t had_ppm;  /* of the card, in its turns before */
-    int64_t steady_ns; /* it uses less than its share for so long; below 0: not to be tried until then */
+    int64_t steady_ns; /* it uses a part of the card for so long; below 0: not to be tried until then */
     int64_t beside_ns, back_ns;
 
     /* turns */
@@ -138,8 +138,6 @@ static inline bool bh_is_heavy(const struct bh_member *m)
 #define BH_LIGHT_PPM (BH_USE_LIGHT * 1000u)
 /* What it may use and run beside the others all the same; 0: as any other. */
 uint32_t bh_lend_most(const struct bh_member *m);
-/* What each may have by its weight and its cap. */
-void bh_lend_shares(struct bh_govern *g);
 void bh_lend_watch(const struct bh_govern *g, struct bh_member *m);
 
 /* Less than this is not worth half a second of the card to know whether it is used: a share of a hundredth would pay a minute for it. */
@@ -171,7 +169,8 @@ void bh_turns_gate(struct bh_govern *g);
 
 void bh_slices_begin(struct bh_govern *g);
 void bh_slices_decide(struct bh_govern *g);
-/* Of one that is not given its share by the length of its slice. If it is held, it has work for more than a short one. */
+/* Of one that is not given its share by the length of its slice. If it is held, or uses a part of the card, it has work for more than a
+ * short one. */
 uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m);
 
 void bh_latency_begin(struct bh_govern *g);

@@ -274,9 +274,9 @@ static void sum_up(struct bh_govern *g, const struct crowd *c)
 
 uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
 {
-    if (bh_is_held(m))
-        return g->config.default_slice_us * HELD_SLICES;
-    return m->beside ? PIECE_US : g->config.default_slice_us;
+    if (m->beside)
+        return PIECE_US;
+    return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
 }
 
 void bh_slices_decide(struct bh_govern *g)

@@ -124,7 +124,7 @@ static void learn(const struct bh_govern *g, struct bh_member *m)
         m->fast_ppm = now;
     m->alone_known = true;
     m->certain = false;
-    m->unlearnt_ns = 0;
+    m->unlearnt_ns = m->probe_turn_ns = 0;
     forget_turn(m);
 }
 
@@ -233,7 +233,7 @@ void bh_turns_charge(struct bh_govern *g)
     earn(g, spent);
     if (h && h->in_turns) {
         watch_turn(g, h);
-        if (h->turn_free_ns >= LEARN_OFTEN)
+        if (h->turn_free_ns >= bh_between(LEARN_OFTEN, h->probe_turn_ns, LEARN_OFTEN + h->probe_turn_ns))
             learn(g, h);
     }
     g->held_ns = bh_between(g->held_ns + g->step_ns, 0, LONG_AGO);
@@ -347,6 +347,8 @@ static int64_t shortest_turn(const struct bh_govern *g, const struct bh_member *
     /* What was found is worth learning, too. Where caps leave the rest to nobody, there is nothing to find. */
     if (h && !has_empty(g) && (bh_is_looked_at(h) || h->certain))
         return LOOK_MOST + (h->certain ? LEARN_OFTEN + 2 * g->step_ns : 0);
+    if (h && h->probe_turn_ns)
+        return h->probe_turn_ns + enough;
     return h && h->seen && !relied_on(h) && enough > usual ? enough : usual;
 }
 

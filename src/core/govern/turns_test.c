@@ -471,4 +471,27 @@ TEST(a_capped_latency_tenant_is_held_to_its_cap)
     CHECK(other >= 740);
 }
 
+/* Beside busy ones who waits for its results has no more than one that does a tenth, and in turns it is believed to rest as that one did:
+ * a longer turn now and then, in which the card stays full, refutes that. */
+TEST(a_light_tenant_that_comes_to_wait_for_its_results_has_its_share_in_time)
+{
+    static const struct card_pattern was[] = {
+        {1500000, 8500000, 0}, {2000000, 0, 20000000}, {2500000, 7500000, 0}};
+    for (size_t i = 0; i < BH_COUNT_OF(was); i++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t k = 0; k < 3; k++)
+            (void)world_add(w, CARD_LONG, 50, 0);
+        w->card.at[w->at[2].on_card].pattern = was[i];
+        world_run(w, 10000);
+        card_turn_into(&w->card, w->at[2].on_card, CARD_SYNC);
+        world_run(w, 70000);
+        world_mark(w);
+        world_run(w, 10000);
+        const int64_t got = world_share(w, 2);
+        world_free(w);
+        CHECK(got >= 300 && got <= 365); /* else 91, for as long as it does that */
+    }
+}
+
 TEST_MAIN
