@@ -180,6 +180,27 @@ TEST(a_busy_one_beside_a_small_one_has_the_rest_after_loads)
     }
 }
 
+/* What it leaves is less than the sum of what all do may be off by. */
+TEST(what_a_small_one_with_a_small_share_leaves_is_lent_in_time)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.use_off_permille = 15;
+        w->card.dice = seed;
+        for (uint32_t i = 0; i < 3; i++) {
+            (void)world_add(w, i == 2 ? CARD_SPORADIC : CARD_LONG, i == 2 ? 20 : 50, 0);
+            world_run(w, 10 * (int64_t)seed);
+        }
+        world_run(w, 25000);
+        world_mark(w);
+        world_run(w, 10000);
+        CHECK(world_share(w, 0) + world_share(w, 1) >= 890); /* else 828, for ever */
+        CHECK(world_rate(w, 2) >= 970);
+        world_free(w);
+    }
+}
+
 /* One of several rests for some steps whenever it has its turn; another has a small share. What the least of the others has, in
  * hundredths of its share. */
 static int64_t least_beside(uint32_t n, enum card_kind kind, int steps, uint32_t small)

@@ -10,25 +10,23 @@
 
 #include <string.h>
 
-#define MS         BH_USE_MS
-#define MARK_NS    (20 * MS)
-#define SAMPLE_NS  (140 * MS) /* no sample is of less */
-#define SEEK_NS    (50 * MS)
-#define CALM_NS    (500 * MS)
-#define DOUBTS_NS  (170 * MS) /* about as often as there is a sample */
-#define FRESH_NS   (3000 * MS)
-#define QUIET_NS   (1000 * MS)
-#define SELDOM_NS  (5000 * MS)
-#define ALONE_NS   (100 * MS)
-#define LONG_NS    (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
-#define AWAY_NS    (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
-#define GAP_NS     (2000 * MS) /* what nobody asked for so long is no window any more */
-#define DOUBT_NS   (10000 * MS)
-#define LATER_NS   (5000 * MS)
-#define AGAIN_NS   (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
-#define REVIEW_NS  (5000 * MS)
-#define REVIEW_MAX (160000 * MS)
-#define CHANGE_NS  UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
+#define MS        BH_USE_MS
+#define MARK_NS   (20 * MS)
+#define SAMPLE_NS (140 * MS) /* no sample is of less */
+#define SEEK_NS   (50 * MS)
+#define CALM_NS   (500 * MS)
+#define DOUBTS_NS (170 * MS) /* about as often as there is a sample */
+#define FRESH_NS  (3000 * MS)
+#define QUIET_NS  (1000 * MS)
+#define SELDOM_NS (5000 * MS)
+#define ALONE_NS  (100 * MS)
+#define LONG_NS   (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
+#define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
+#define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
+#define DOUBT_NS  (10000 * MS)
+#define LATER_NS  (5000 * MS)
+#define AGAIN_NS  (20000 * MS) /* who works in bursts is not refuted in each, to be found resting after it */
+#define CHANGE_NS UINT64_C(100000) /* of a turn is a change of the card, in which nobody works */
 
 enum {
     SOON_MARKS = 3,
@@ -40,12 +38,10 @@ enum {
     MOST_OTHER = 20,  /* permille of a span that others may have had */
     TURNS_MOST = 250, /* the same in long turns of such as use little: those are no visits */
     MUCH = 400,       /* permille of a span that one must have had */
-    SUSPECT = 100,    /* permille of the time held: enough to be the reason */
     AT_WORK = 20,     /* permille, at least: what others used is not known to the last */
     JUMP = 200,
     ALIKE = 50, /* permille; measured: samples of one that does the same differ by 5 */
     FADE_MOST = 32,
-    MUCH_EMPTY = 700, /* permille used, or less */
 };
 
 void bh_use_init(struct bh_use *u)
@@ -82,15 +78,6 @@ static void note_turns(struct bh_use_line *line, const struct bh_use_turns *t)
     line->long_ns = t->long_ns;
 }
 
-/* Who comes may be what it is about; but not again and again, of one that starts processes all the time. */
-static void review_anew(struct bh_use *u, uint64_t now_ns)
-{
-    if (u->review_ns && now_ns >= u->renewed_ns && now_ns - u->renewed_ns < REVIEW_MAX)
-        return;
-    u->review_ns = REVIEW_NS;
-    u->renewed_ns = now_ns;
-}
-
 /* The record of turns forgets processes, and so does this; there is room for as many. */
 static void follow(struct bh_use *u, const struct bh_use_look *look)
 {
@@ -104,7 +91,7 @@ static void follow(struct bh_use *u, const struct bh_use_look *look)
         if (!line) {
             line = &u->at[u->n++];
             *line = (struct bh_use_line){.pid = look->at[i].pid};
-            review_anew(u, look->now_ns);
+            bh_use_review_anew(u, look->now_ns);
         }
         note_turns(line, &look->at[i]);
     }
@@ -259,7 +246,7 @@ static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permill
     begin(u);
 }
 
-static void give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
+void bh_use_give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
 {
     line->known = line->seen = line->by_sum = false;
     line->doubt = true;
@@ -380,7 +367,7 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
         line->besides++;
         line->beside = rate > line->beside ? rate : line->beside;
     } else if (rate > line->beside + line->beside * 3 / 10 + 15) {
-        give_up(u, line, now_ns);
+        bh_use_give_up(u, line, now_ns);
     } else {
         line->beside = (7 * line->beside + rate) / 8;
     }
@@ -389,7 +376,7 @@ static void see_beside(struct bh_use *u, struct bh_use_line *line, uint64_t span
 /* Had it so much of what is compared that it may be the reason? */
 static bool is_suspect(const struct bh_use *u, const struct bh_use_line *line)
 {
-    return line->time_ns / 1000 >= u->held_us / BH_USE_WHOLE * SUSPECT;
+    return line->time_ns / 1000 >= u->held_us / BH_USE_WHOLE * BH_USE_SUSPECT;
 }
 
 /* Of one that had little it is not worth waiting for: nobody may look at it for long. */
@@ -424,7 +411,7 @@ static uint32_t used_by_suspects(const struct bh_use *u, uint32_t last)
 static bool must_work(const struct bh_use *u, const struct bh_use_line *line, uint64_t missing_us)
 {
     const uint64_t had_us = line->time_ns / 1000;
-    return had_us >= u->held_us / BH_USE_WHOLE * SUSPECT / 2 && missing_us < had_us / 2;
+    return had_us >= u->held_us / BH_USE_WHOLE * BH_USE_SUSPECT / 2 && missing_us < had_us / 2;
 }
 
 static void trust_full(struct bh_use *u)
@@ -484,7 +471,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
         const bool look = suspect && !bh_use_works_in_full(u, line); /* no look would tell more */
         line->had_then_us = line->time_ns / 1000;
         if (look)
-            give_up(u, line, now_ns);
+            bh_use_give_up(u, line, now_ns);
         else if (more && (suspect || is_small(line)))
             line->known = false;
         line->by_sum = look || (line->by_sum && line->doubt);
@@ -539,65 +526,6 @@ static void add_up(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
     u->unlikely = u->used_us > u->likely_us + u->held_us / BH_USE_WHOLE * BH_USE_OFF ? u->unlikely + s->n : 0;
 }
 
-static bool takes_turns(const struct bh_use *u, const struct bh_use_line *line)
-{
-    return line->row_long_ns >= u->row.ns / BH_USE_WHOLE * SUSPECT;
-}
-
-static bool is_light(const struct bh_use_line *line)
-{
-    return line->known && line->permille < BH_USE_LIGHT;
-}
-
-static bool is_in_turns(const struct bh_use *u)
-{
-    uint32_t n = 0;
-    for (size_t i = 0; i < u->n; i++)
-        n += takes_turns(u, &u->at[i]) && !is_light(&u->at[i]);
-    return n >= 2;
-}
-
-static bool any_doubt(const struct bh_use *u)
-{
-    for (size_t i = 0; i < u->n; i++)
-        if (u->at[i].doubt)
-            return true;
-    return false;
-}
-
-/* Of those of whom that is believed, who was looked at for this longest ago; NULL: nobody. */
-static struct bh_use_line *next_to_review(struct bh_use *u)
-{
-    struct bh_use_line *next = NULL;
-    for (size_t i = 0; i < u->n; i++) {
-        struct bh_use_line *line = &u->at[i];
-        const bool rests = line->known && line->permille < BH_USE_WHOLE && !is_light(line);
-        if (rests && takes_turns(u, line) && (!next || line->reviewed_ns < next->reviewed_ns))
-            next = line;
-    }
-    return next;
-}
-
-/*
- * Where those who take turns leave much of the card empty, that is worth a look at one of whom it is believed, though it explains the
- * sum: two wrong beliefs can do that as well, and then nothing else would ever tell. If one is wrong, the sum tells of the other. Seldom
- * and seldomer, if all is as believed.
- */
-static void review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns)
-{
-    const bool empty = s->mean < MUCH_EMPTY && is_in_turns(u);
-    u->empty_ns = empty ? u->empty_ns + span : bh_use_less(u->empty_ns, span);
-    if (u->empty_ns < u->review_ns || any_doubt(u))
-        return;
-    struct bh_use_line *line = next_to_review(u);
-    u->empty_ns = 0;
-    u->review_ns = u->review_ns < REVIEW_MAX / 2 ? 2 * u->review_ns : REVIEW_MAX;
-    if (!line)
-        return;
-    give_up(u, line, now_ns);
-    line->reviewed_ns = now_ns;
-}
-
 static void take_marks(struct bh_use *u, uint64_t now_ns)
 {
     u->taken_ns = now_ns;
@@ -618,12 +546,12 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         const uint64_t since = bh_use_less(look->now_ns, line->refuted_ns);
         const bool over = look->now_ns < line->doubt_at_ns || look->now_ns - line->doubt_at_ns >= DOUBT_NS;
         if (line->doubt && over && line->doubt_at_ns == line->reviewed_ns)
-            line->known = true; /* nobody looked, and nothing spoke against what was believed */
+            line->known = line->was_known; /* nobody looked, and nothing spoke against what was believed */
         line->known = line->known && !away;
         line->refuted = line->refuted && !away && since < AGAIN_NS;
         line->doubt = line->doubt && !away && !over;
         if (line->refuted && !line->known && !line->doubt && !u->row.full && since > LATER_NS)
-            give_up(u, line, look->now_ns); /* it may have caught up with something, and rest now */
+            bh_use_give_up(u, line, look->now_ns); /* it may have caught up with something, and rest now */
     }
 }
 
@@ -658,7 +586,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
         start(u);
     }
     if (follows)
-        review(u, s, span, now);
+        bh_use_review(u, s, span, now);
     take_marks(u, now);
     see_alone(u, s->last, now);
 }

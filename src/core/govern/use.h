@@ -11,8 +11,8 @@
  * is seen alone (the controller gives it a turn for that), or until the card is seen to be full while several have it: then
  * none of them rests for long, and who is believed to is believed no longer. Where several came into doubt at once, two or
  * more of them were seen and they explain the sum if the others are like them, those are taken to be: to look at each would
- * cost all of them much, to find out that everybody leaves the same gaps. And where those who take turns leave much of the card
- * empty, one of whom that is believed comes into doubt now and then though the sum is explained.
+ * cost all of them much, to find out that everybody leaves the same gaps. And where those who take turns leave some of the card
+ * empty, one of them comes into doubt now and then though the sum is explained, or nearly so.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H
@@ -69,7 +69,8 @@ struct bh_use_line {
     bool refuted;             /* lately: what is learnt since then stays until other rules tell */
     uint64_t refuted_ns;
     uint64_t doubt_at_ns;
-    uint64_t reviewed_ns; /* when it was last given up only because much of the card was empty; 0: never */
+    uint64_t reviewed_ns; /* when it was last given up only because some of the card was empty; 0: never */
+    bool was_known;       /* until then */
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
 };
 
@@ -78,6 +79,11 @@ struct bh_use_row {
     bool full;
     uint32_t samples;
     uint64_t ns, used_ns;
+};
+
+/* For so long those who take turns left that much of the card empty; when that is looked into. */
+struct bh_use_empty {
+    uint64_t ns, due_ns;
 };
 
 struct bh_use {
@@ -99,9 +105,8 @@ struct bh_use {
     uint64_t used_us, low_us, high_us, likely_us, held_us;
     uint32_t unlikely; /* samples in a row: more was used than is likely */
     struct bh_use_row row;
-    uint64_t renewed_ns; /* when review_ns was last at its least */
-    uint64_t empty_ns,
-        review_ns; /* for so long those who take turns left much of the card; when that is looked into */
+    struct bh_use_empty much, some;
+    uint64_t renewed_ns; /* when those were last looked into as soon as may be */
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
     uint64_t doubted_ns;   /* since when they are */

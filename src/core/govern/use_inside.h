@@ -2,8 +2,9 @@
 /*
  * use_inside.h - what the parts of the book of uses share; nobody else includes it.
  *
- *   use.c       when to ask, what is believed of each, whether the sum of it can be true
- *   use_row.c   what samples in a row of a full card tell, before the sum does
+ *   use.c          when to ask, what is believed of each, whether the sum of it can be true
+ *   use_row.c      what samples in a row of a full card tell, before the sum does
+ *   use_review.c   a look now and then, where some of the card stays empty though the sum is as it should be
  */
 #ifndef BH_CORE_GOVERN_USE_INSIDE_H
 #define BH_CORE_GOVERN_USE_INSIDE_H
@@ -14,8 +15,9 @@
 #define BH_USE_WINDOW_NS (170 * BH_USE_MS) /* measured: 143 to 167 ms */
 
 enum {
-    BH_USE_WHOLE = 1000, /* permille */
-    BH_USE_FEW = 3,      /* samples before anything is compared */
+    BH_USE_WHOLE = 1000,  /* permille */
+    BH_USE_FEW = 3,       /* samples before anything is compared */
+    BH_USE_SUSPECT = 100, /* permille of the time held: enough to be the reason */
 };
 
 /* Nothing, where it would be negative. */
@@ -43,5 +45,12 @@ void bh_use_row_forget(struct bh_use *u);
 bool bh_use_works_in_full(const struct bh_use *u, const struct bh_use_line *line);
 /* Whoever would have rested for longer than is missing, if it were as believed, is believed no longer. Was there anybody? */
 bool bh_use_refute(struct bh_use *u, uint64_t now_ns);
+
+/* It is in doubt, for whatever reason: nothing is believed of it. */
+void bh_use_give_up(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns);
+/* Another sample or more, of so long. */
+void bh_use_review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns);
+/* Who comes may be what it is about; but not again and again, of one that starts processes all the time. */
+void bh_use_review_anew(struct bh_use *u, uint64_t now_ns);
 
 #endif
