@@ -122,7 +122,7 @@ TEST(nobody_else_is_tried)
 /* Where nothing would be lent, or not to somebody who could use it. */
 TEST(nobody_is_tried_for_nothing)
 {
-    static const struct card_pattern most = {6 * MS, 4 * MS, 0};
+    static const struct card_pattern most = {6 * MS, 4 * MS, 0}, half = {5 * MS, 5 * MS, 0};
     static const struct {
         uint32_t n, weight, cap;
         enum card_kind other;
@@ -213,6 +213,36 @@ TEST(who_rests_now_and_then_is_tried_again_soon)
         CHECK(!w->g->at[1].beside);
         card_rest(&w->card, w->at[1].on_card, false);
     }
+    world_free(w);
+}
+
+/* It was not seen whether the try served it. */
+TEST(who_rests_in_the_middle_of_a_try_waits_for_the_next)
+{
+    struct world *w = beside(1, CARD_LONG, 50, &waits, 1);
+    while (!w->g->at[1].beside)
+        world_run(w, 100);
+    world_run(w, 500);
+    card_rest(&w->card, w->at[1].on_card, true);
+    world_run(w, 1000);
+    card_rest(&w->card, w->at[1].on_card, false);
+    for (int i = 0; i < 70; i++) {
+        world_run(w, 100);
+        CHECK(!w->g->at[1].beside);
+    }
+    world_run(w, 4000);
+    CHECK(w->g->at[1].beside);
+    world_free(w);
+}
+
+TEST(who_comes_to_use_most_of_the_card_takes_turns)
+{
+    struct world *w = beside(1, CARD_LONG, 200, &waits, 1);
+    world_run(w, 8000);
+    CHECK(w->g->at[1].beside);
+    w->card.at[w->at[1].on_card].pattern = (struct card_pattern){7 * MS, 3 * MS, 0};
+    world_run(w, 4000);
+    CHECK(!w->g->at[1].beside);
     world_free(w);
 }
 

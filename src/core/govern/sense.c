@@ -169,7 +169,7 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
         m->alone_known = false;
         m->probe_turn_ns = m->probe_ns >= PROBE_SELDOM ? PROBE_TURN : 0;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
-        m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns) + m->probe_turn_ns;
+        m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
     } else if (now > m->alone_ppm) {
         if (!bh_is_held(m)) /* else this is what it does when it may, not what it needs */
             m->alone_ppm = now;

@@ -70,18 +70,13 @@ static struct bh_use_line *who_rests(struct bh_use *u)
     return next;
 }
 
-static uint64_t missing_us(const struct bh_use *u)
-{
-    return u->begun && u->samples >= BH_USE_FEW ? bh_use_less(u->low_us, u->used_us) : 0;
-}
-
-/* Of those who had as much as is missing, who was looked at for this longest ago, and of several who had least; NULL: nobody. */
+/* Of those of whom it is not believed, who was looked at for this longest ago, and of several who had least; NULL: nobody. */
 static struct bh_use_line *who_may_rest(struct bh_use *u)
 {
     struct bh_use_line *next = NULL;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        const bool may = !rests(line) && takes_turns(u, line) && line->time_ns / 1000 >= missing_us(u);
+        const bool may = !rests(line) && takes_turns(u, line);
         const bool before = !next || line->reviewed_ns < next->reviewed_ns ||
                             (line->reviewed_ns == next->reviewed_ns && line->time_ns < next->time_ns);
         if (may && before)
@@ -106,7 +101,8 @@ void bh_use_review(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
 {
     const bool turns = is_in_turns(u);
     const bool much = is_due(&u->much, turns && s->mean < MUCH_EMPTY, span);
-    const bool some = is_due(&u->some, turns && missing_us(u) > u->held_us / BH_USE_WHOLE * SOME_EMPTY, span);
+    const bool some = is_due(
+        &u->some, turns && bh_use_less(u->low_us, u->used_us) > u->held_us / BH_USE_WHOLE * SOME_EMPTY, span);
     if ((!much && !some) || any_doubt(u))
         return;
     struct bh_use_line *line = much ? who_rests(u) : who_may_rest(u);

@@ -145,6 +145,18 @@ TEST(who_may_be_all_that_is_missing_is_looked_at)
     }
 }
 
+/* What D leaves is believed, and it has least. */
+TEST(who_is_believed_to_rest_is_not_the_one_who_may)
+{
+    static const struct plays who[] = {{A, 30, 980}, {B, 40, 980}, {C, 13, 250}, {D, 12, 500}},
+                              d[] = {{D, 1000, 500}};
+    begin();
+    play(d, 1, 1200);
+    CHECK(use_of(D) < 550);
+    play(who, 4, 26000);
+    CHECK(bh_use_doubt(&use, C) && !bh_use_doubt(&use, D) && !any_doubt(A, 2));
+}
+
 /* All of them come to nine tenths, as far as busy ones do: each is looked at once, later and later. */
 TEST(what_busy_ones_leave_is_looked_into_seldom)
 {
