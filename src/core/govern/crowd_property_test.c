@@ -180,6 +180,28 @@ TEST(a_busy_one_beside_a_small_one_has_the_rest_after_loads)
     }
 }
 
+/* Those who are known to be small are on the card while the newest rests in its turn, so nothing is missing by what is believed: the busy
+ * one had its quarter for ever, and nobody the rest. */
+TEST(what_small_ones_leave_that_came_one_after_the_other_is_lent_in_time)
+{
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.use_off_permille = 15;
+        w->card.dice = seed;
+        (void)world_add(w, CARD_LONG, 50, 0);
+        for (uint32_t i = 1; i <= 3; i++) {
+            (void)world_add(w, CARD_SPORADIC, 50, 0);
+            world_run(w, 3000 * (int64_t)i);
+        }
+        world_run(w, 60000);
+        world_mark(w);
+        world_run(w, 20000);
+        CHECK(world_share(w, 0) >= 740); /* 130 are theirs, and as much is for changes of the card */
+        world_free(w);
+    }
+}
+
 /* What it leaves is less than the sum of what all do may be off by. */
 TEST(what_a_small_one_with_a_small_share_leaves_is_lent_in_time)
 {

@@ -49,12 +49,12 @@ struct bh_member {
     int64_t turn_gpu_ns, turn_free_ns;
     int64_t unlearnt_ns;        /* held since it was learnt: what is old is not relied on */
     int64_t light_ns, probe_ns; /* beside others; so long until it is given a turn to be seen alone */
-    int64_t probe_turn_ns;      /* no shorter than this */
 
     uint32_t target_ppm;
 
     /* lend */
     bool beside;       /* it runs beside the others though it uses more than a light one */
+    uint32_t fair_ppm; /* its share if all who have work wanted all of theirs */
     uint32_t had_ppm;  /* of the card, in its turns before */
     int64_t steady_ns; /* it uses a part of the card for so long; below 0: not to be tried until then */
     int64_t beside_ns, back_ns;
@@ -138,6 +138,8 @@ static inline bool bh_is_heavy(const struct bh_member *m)
 #define BH_LIGHT_PPM (BH_USE_LIGHT * 1000u)
 /* What it may use and run beside the others all the same; 0: as any other. */
 uint32_t bh_lend_most(const struct bh_member *m);
+/* What each may have by its weight and its cap. */
+void bh_lend_shares(struct bh_govern *g);
 void bh_lend_watch(const struct bh_govern *g, struct bh_member *m);
 
 /* Less than this is not worth half a second of the card to know whether it is used: a share of a hundredth would pay a minute for it. */

@@ -78,6 +78,58 @@ TEST(who_wants_more_than_its_share_has_that_and_no_more)
     }
 }
 
+/* Each would have its share, and what their visits cost would be the busy ones' loss: they came to 60 and less. */
+TEST(several_that_want_more_than_their_share_take_turns)
+{
+    static const struct card_pattern p = {10 * MS, 15 * MS, 0};
+    for (uint32_t n = 1; n <= 2; n++) {
+        struct world *w = beside(n, n == 1 ? CARD_LONG : CARD_SYNC, 50, &p, n);
+        for (uint32_t i = n + 1; i < 8; i++)
+            w->card.at[world_add(w, CARD_BATCH, 50, 0)->on_card].pattern = p;
+        world_run(w, 15000);
+        world_mark(w);
+        world_run(w, 30000);
+        CHECK(world_share(w, 0) >= 105);
+        world_free(w);
+    }
+}
+
+/* One that does what it asks for in turns would only cost the others. */
+TEST(who_has_its_share_in_turns_keeps_to_them)
+{
+    static const struct card_pattern p = {400 * US, 0, 1 * MS};
+    struct world *w = beside(2, CARD_GAPS, 100, &p, 1);
+    bool any = false;
+    card_turn_into(&w->card, w->at[0].on_card, CARD_LONG);
+    for (int i = 0; i < 200; i++) {
+        world_run(w, 100);
+        any |= w->g->at[2].beside;
+    }
+    world_free(w);
+    CHECK(!any);
+}
+
+/* Beside busy ones it has no more than one that does a tenth; it must not be taken for what it had in turns. */
+TEST(who_comes_to_wait_for_its_results_has_its_share_soon)
+{
+    static const struct {
+        uint32_t n, weight;
+        int64_t share;
+    } cases[] = {{1, 50, 500}, {2, 50, 333}, {4, 50, 200}, {2, 25, 200}};
+    for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
+        struct world *w = beside(cases[i].n, CARD_LONG, cases[i].weight, &waits, 1);
+        world_run(w, 15000);
+        CHECK(w->g->at[cases[i].n].beside);
+        card_turn_into(&w->card, w->at[cases[i].n].on_card, CARD_SYNC);
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 10000);
+        const int64_t got = world_share(w, cases[i].n);
+        world_free(w);
+        CHECK(got >= cases[i].share * 85 / 100);
+    }
+}
+
 /* It would wait for a slice of the others after each quarter of a millisecond. */
 TEST(who_has_less_beside_the_others_goes_back_to_turns)
 {

@@ -12,8 +12,6 @@
 #define LIGHT_OUT    300000u
 #define PROBE_NS     (200 * BH_MS)
 #define PROBE_MAX    (64000 * BH_MS)
-#define PROBE_SELDOM (16000 * BH_MS)
-#define PROBE_TURN   (200 * BH_MS) /* a sample and a bit: if it works all the time now, that tells so */
 #define DOUBT_NS     (2000 * BH_MS)
 #define DOUBT_MAX    (64000 * BH_MS)
 #define LOOK_LEAST   (200 * BH_MS) /* a sample and a bit */
@@ -167,7 +165,6 @@ static void learn_alone(const struct bh_govern *g, struct bh_member *m)
         if (look && crowd_in_doubt(g))
             m->doubt_wait_ns = LOOK_LATER;
         m->alone_known = false;
-        m->probe_turn_ns = m->probe_ns >= PROBE_SELDOM ? PROBE_TURN : 0;
         m->probe_ns = bh_between(m->probe_ns * 2, 0, PROBE_MAX);
         m->unfilled_ns = bh_between(PROBE_NS, m->unfilled_ns, PROBE_NS + m->unfilled_ns);
     } else if (now > m->alone_ppm) {
@@ -267,6 +264,7 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
         learn_alone(g, m);
         watch_escape(g, m);
     }
+    bh_lend_shares(g);
     for (uint32_t i = 0; i < g->n; i++)
         bh_lend_watch(g, &g->at[i]);
     bh_sense_turns_first(g);

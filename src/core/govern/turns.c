@@ -124,7 +124,7 @@ static void learn(const struct bh_govern *g, struct bh_member *m)
         m->fast_ppm = now;
     m->alone_known = true;
     m->certain = false;
-    m->unlearnt_ns = m->probe_turn_ns = 0;
+    m->unlearnt_ns = 0;
     forget_turn(m);
 }
 
@@ -233,7 +233,7 @@ void bh_turns_charge(struct bh_govern *g)
     earn(g, spent);
     if (h && h->in_turns) {
         watch_turn(g, h);
-        if (h->turn_free_ns >= bh_between(LEARN_OFTEN, h->probe_turn_ns, LEARN_OFTEN + h->probe_turn_ns))
+        if (h->turn_free_ns >= LEARN_OFTEN)
             learn(g, h);
     }
     g->held_ns = bh_between(g->held_ns + g->step_ns, 0, LONG_AGO);
@@ -244,8 +244,9 @@ void bh_turns_begin(struct bh_govern *g)
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         m->in_turns = false;
-        m->credit_ns = 0;
-        m->turns_first = false; /* its doubt is of what was before: of who loaded, and of slices */
+        m->credit_ns = bh_is_held(m) ? m->credit_ns
+                                     : 0; /* else turns that begin all the time would forgive all it owes */
+        m->turns_first = false;           /* its doubt is of what was before: of who loaded, and of slices */
         forget_turn(m);
     }
     g->holder = 0;
@@ -347,8 +348,6 @@ static int64_t shortest_turn(const struct bh_govern *g, const struct bh_member *
     /* What was found is worth learning, too. Where caps leave the rest to nobody, there is nothing to find. */
     if (h && !has_empty(g) && (bh_is_looked_at(h) || h->certain))
         return LOOK_MOST + (h->certain ? LEARN_OFTEN + 2 * g->step_ns : 0);
-    if (h && h->probe_turn_ns)
-        return h->probe_turn_ns + enough;
     return h && h->seen && !relied_on(h) && enough > usual ? enough : usual;
 }
 
@@ -405,6 +404,12 @@ static bool is_learning(struct bh_govern *g)
     return h && !h->alone_known;
 }
 
+/* A visit of some milliseconds costs a tenth of it in changes of the card. It pays for half of them: all would be the others' loss. */
+static int64_t cost_beside(const struct bh_member *m)
+{
+    return m->beside ? m->sample_ns + m->sample_ns / 20 : m->sample_ns;
+}
+
 void bh_turns_gate(struct bh_govern *g)
 {
     if (g->config.slices_only) /* and nobody has any */
@@ -426,7 +431,7 @@ void bh_turns_gate(struct bh_govern *g)
             continue;
         }
         /* Blind, it is charged for all the time it might have run. */
-        m->credit_ns += bh_part(g->step_ns, most) - (m->seen || m->paused ? m->sample_ns : g->step_ns);
+        m->credit_ns += bh_part(g->step_ns, most) - (m->seen || m->paused ? cost_beside(m) : g->step_ns);
         m->credit_ns = bh_between(m->credit_ns, -CREDIT_MAX, 2 * lead);
         m->gated = m->active && (m->gated ? m->credit_ns < 0 : m->credit_ns < -lead);
         m->paused = m->gated || in_the_way;

@@ -471,27 +471,30 @@ TEST(a_capped_latency_tenant_is_held_to_its_cap)
     CHECK(other >= 740);
 }
 
-/* Beside busy ones who waits for its results has no more than one that does a tenth, and in turns it is believed to rest as that one did:
- * a longer turn now and then, in which the card stays full, refutes that. */
-TEST(a_light_tenant_that_comes_to_wait_for_its_results_has_its_share_in_time)
+/* One that is held runs beside a busy one, and another makes turns begin and end all the time. */
+TEST(what_one_owes_that_is_held_is_not_forgiven_when_turns_begin)
 {
-    static const struct card_pattern was[] = {
-        {1500000, 8500000, 0}, {2000000, 0, 20000000}, {2500000, 7500000, 0}};
-    for (size_t i = 0; i < BH_COUNT_OF(was); i++) {
-        struct world *w = world_new(0, 0);
-        w->card.by_turns = true;
-        for (uint32_t k = 0; k < 3; k++)
-            (void)world_add(w, CARD_LONG, 50, 0);
-        w->card.at[w->at[2].on_card].pattern = was[i];
-        world_run(w, 10000);
-        card_turn_into(&w->card, w->at[2].on_card, CARD_SYNC);
-        world_run(w, 70000);
-        world_mark(w);
-        world_run(w, 10000);
-        const int64_t got = world_share(w, 2);
-        world_free(w);
-        CHECK(got >= 300 && got <= 365); /* else 91, for as long as it does that */
-    }
+    struct bh_govern *g = NULL;
+    struct bh_govern_out out = {0};
+    struct bh_govern_in in = {.elapsed_us = 5000, .n = 1};
+    if (bh_govern_new(NULL, &g, NULL) < 0)
+        abort();
+    in.at[0] = (struct bh_govern_asked){.id = 1, .weight = 1, .state = BH_GOVERN_BUSY, .gpu_ns = 0};
+    if (bh_govern_step(g, &in, &out, NULL) < 0)
+        abort();
+    struct bh_member *m = &g->at[0];
+    m->active = m->light = m->alone_known = true;
+    m->alone_ppm = 100000;
+    m->target_ppm = 50000;
+    m->credit_ns = -7000000;
+    CHECK(bh_is_held(m));
+    bh_turns_begin(g);
+    CHECK_EQ(m->credit_ns, -7000000);
+    m->target_ppm = 500000;
+    CHECK(!bh_is_held(m));
+    bh_turns_begin(g);
+    CHECK_EQ(m->credit_ns, 0);
+    bh_govern_free(g);
 }
 
 TEST_MAIN

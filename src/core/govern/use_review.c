@@ -26,9 +26,9 @@ void bh_use_review_anew(struct bh_use *u, uint64_t now_ns)
     u->renewed_ns = now_ns;
 }
 
-static bool takes_turns(const struct bh_use *u, const struct bh_use_line *line)
+static bool had_some(const struct bh_use *u, const struct bh_use_line *line)
 {
-    return line->row_long_ns >= u->row.ns / BH_USE_WHOLE * BH_USE_SUSPECT;
+    return line->row_ns >= u->row.ns / BH_USE_WHOLE * BH_USE_SUSPECT;
 }
 
 static bool is_light(const struct bh_use_line *line)
@@ -36,11 +36,12 @@ static bool is_light(const struct bh_use_line *line)
     return line->known && line->permille < BH_USE_LIGHT;
 }
 
-static bool is_in_turns(const struct bh_use *u)
+/* Who is light is on the card while another rests in its turn. */
+static bool is_of_several(const struct bh_use *u)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++)
-        n += takes_turns(u, &u->at[i]) && !is_light(&u->at[i]);
+        n += had_some(u, &u->at[i]) && !is_light(&u->at[i]);
     return n >= 2;
 }
 
@@ -63,7 +64,7 @@ static struct bh_use_line *who_rests(struct bh_use *u)
     struct bh_use_line *next = NULL;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        if (rests(line) && !is_light(line) && takes_turns(u, line) &&
+        if (rests(line) && !is_light(line) && had_some(u, line) &&
             (!next || line->reviewed_ns < next->reviewed_ns))
             next = line;
     }
@@ -76,7 +77,7 @@ static struct bh_use_line *who_may_rest(struct bh_use *u)
     struct bh_use_line *next = NULL;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        const bool may = !rests(line) && takes_turns(u, line);
+        const bool may = !rests(line) && had_some(u, line);
         const bool before = !next || line->reviewed_ns < next->reviewed_ns ||
                             (line->reviewed_ns == next->reviewed_ns && line->time_ns < next->time_ns);
         if (may && before)
@@ -99,10 +100,10 @@ static void put_off(struct bh_use_empty *e)
 
 void bh_use_review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns)
 {
-    const bool turns = is_in_turns(u);
-    const bool much = is_due(&u->much, turns && s->mean < MUCH_EMPTY, span);
-    const bool some = is_due(
-        &u->some, turns && bh_use_less(u->low_us, u->used_us) > u->held_us / BH_USE_WHOLE * SOME_EMPTY, span);
+    const uint64_t missing_us = bh_use_less(u->low_us, u->used_us);
+    const bool several = is_of_several(u), empty = several && s->mean < MUCH_EMPTY,
+               less = several && missing_us > u->held_us / BH_USE_WHOLE * SOME_EMPTY;
+    const bool much = is_due(&u->much, empty, span), some = is_due(&u->some, empty || less, span);
     if ((!much && !some) || any_doubt(u))
         return;
     struct bh_use_line *line = much ? who_rests(u) : who_may_rest(u);
