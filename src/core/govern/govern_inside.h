@@ -56,6 +56,7 @@ struct bh_member {
     bool beside;       /* it runs beside the others though it uses more than a light one */
     uint32_t fair_ppm; /* its share if all who have work wanted all of theirs */
     uint32_t had_ppm;  /* of the card, in its turns before */
+    uint32_t beside_n; /* so many others were there then */
     int64_t steady_ns; /* it uses a part of the card for so long; below 0: not to be tried until then */
     int64_t beside_ns, back_ns;
 

@@ -75,11 +75,20 @@ static uint32_t asks(const struct bh_member *m)
     return m->alone_ppm < m->target_ppm ? m->alone_ppm : m->target_ppm;
 }
 
-static void try_it(struct bh_member *m, uint32_t got_ppm)
+static uint32_t others_here(const struct bh_govern *g, const struct bh_member *m)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        n += &g->at[i] != m && !is_away(g, &g->at[i]);
+    return n;
+}
+
+static void try_it(const struct bh_govern *g, struct bh_member *m, uint32_t got_ppm)
 {
     const uint32_t part = asks(m) / 100 * HAD_PART;
     m->beside = true;
     m->had_ppm = got_ppm > part ? got_ppm : part;
+    m->beside_n = others_here(g, m);
     m->beside_ns = 0;
 }
 
@@ -136,10 +145,16 @@ static bool may_try(const struct bh_govern *g, const struct bh_member *m, uint32
     return others_fill(g, m) && (may_lend(m) || (misses && is_only(g, m)));
 }
 
+/* Its visits would hide the gaps of who comes, so that one is seen without them first. */
+static bool stays_only(const struct bh_govern *g, const struct bh_member *m)
+{
+    return is_only(g, m) && others_here(g, m) <= m->beside_n;
+}
+
 static bool wants_more(const struct bh_govern *g, const struct bh_member *m)
 {
     return m->alone_known &&
-           (m->alone_ppm >= bh_lend_most(m) || (!within_share(m, END_TENTHS) && !is_only(g, m)));
+           (m->alone_ppm >= bh_lend_most(m) || (!within_share(m, END_TENTHS) && !stays_only(g, m)));
 }
 
 void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
@@ -159,6 +174,6 @@ void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
     } else if (m->alone_known && !m->doubt) {
         m->steady_ns += g->step_ns;
         if (m->steady_ns >= STEADY_NS && may_try(g, m, got))
-            try_it(m, got);
+            try_it(g, m, got);
     }
 }

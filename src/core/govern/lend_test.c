@@ -94,6 +94,22 @@ TEST(several_that_want_more_than_their_share_take_turns)
     }
 }
 
+/* Its visits would hide that the newest leaves gaps, and the busy one would pay for both. */
+TEST(who_comes_is_seen_without_the_visits_of_one_that_is_held)
+{
+    static const struct card_pattern p = {1 * MS, 2 * MS, 0}, comes = {5 * MS, 15 * MS, 0};
+    struct world *w = beside(1, CARD_LONG, 20, &p, 1);
+    world_run(w, 15000);
+    CHECK(w->g->at[1].beside);
+    w->card.at[world_add(w, CARD_BATCH, 20, 0)->on_card].pattern = comes;
+    world_run(w, 20000);
+    world_mark(w);
+    world_run(w, 30000);
+    const int64_t got = world_share(w, 0);
+    world_free(w);
+    CHECK(got >= 535); /* of 555; else 463 */
+}
+
 /* One that does what it asks for in turns would only cost the others. */
 TEST(who_has_its_share_in_turns_keeps_to_them)
 {
@@ -181,7 +197,7 @@ TEST(nobody_is_tried_for_nothing)
         const struct card_pattern *p;
     } cases[] = {
         {1, 900, 0, CARD_LONG, &most}, /* it uses most of the card */
-        {1, 50, 0, CARD_SPORADIC, &waits},
+        {1, 900, 0, CARD_LONG, &half}, {1, 50, 0, CARD_SPORADIC, &waits},
         {1, 50, 0, CARD_GAPS, &waits}, /* what it had beside one that leaves gaps would not be known */
         {3, 50, 0, CARD_LONG, &waits},
     };

@@ -15,6 +15,8 @@
 enum {
     MUCH_EMPTY = 700, /* permille used, or less */
     SOME_EMPTY = 60,  /* permille of the time held: more is missing of what is believed */
+    CROWD = 4,        /* of more, each leaves so little that it is not worth the others' wait */
+    VISITS = 20, /* permille: with less in its way one is seen alone all the same (MOST_OTHER in use.c) */
 };
 
 void bh_use_review_anew(struct bh_use *u, uint64_t now_ns)
@@ -36,13 +38,25 @@ static bool is_light(const struct bh_use_line *line)
     return line->known && line->permille < BH_USE_LIGHT;
 }
 
-/* Who is light is on the card while another rests in its turn. */
-static bool is_of_several(const struct bh_use *u)
+/* Those who compete: who is light is on the card while another rests in its turn. */
+static uint32_t count(const struct bh_use *u)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++)
         n += had_some(u, &u->at[i]) && !is_light(&u->at[i]);
-    return n >= 2;
+    return n;
+}
+
+/* One of whom nothing is known makes short visits, as one of class latency does: nobody would be seen alone. */
+static bool is_visited(const struct bh_use *u)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        const struct bh_use_line *line = &u->at[i];
+        if (!line->known && !had_some(u, line) && line->row_ns > u->row.ns / BH_USE_WHOLE * VISITS &&
+            line->row_long_ns < line->row_ns / 2)
+            return true;
+    }
+    return false;
 }
 
 static bool any_doubt(const struct bh_use *u)
@@ -101,10 +115,11 @@ static void put_off(struct bh_use_empty *e)
 void bh_use_review(struct bh_use *u, const struct bh_use_samples *s, uint64_t span, uint64_t now_ns)
 {
     const uint64_t missing_us = bh_use_less(u->low_us, u->used_us);
-    const bool several = is_of_several(u), empty = several && s->mean < MUCH_EMPTY,
-               less = several && missing_us > u->held_us / BH_USE_WHOLE * SOME_EMPTY;
+    const uint32_t n = count(u);
+    const bool empty = n >= 2 && s->mean < MUCH_EMPTY,
+               less = n >= 2 && n <= CROWD && missing_us > u->held_us / BH_USE_WHOLE * SOME_EMPTY;
     const bool much = is_due(&u->much, empty, span), some = is_due(&u->some, empty || less, span);
-    if ((!much && !some) || any_doubt(u))
+    if ((!much && !some) || any_doubt(u) || is_visited(u))
         return;
     struct bh_use_line *line = much ? who_rests(u) : who_may_rest(u);
     put_off(much ? &u->much : &u->some);

@@ -178,6 +178,30 @@ TEST(what_busy_ones_leave_is_looked_into_seldom)
         CHECK(looks[k] >= 1 && looks[k] <= 2);
 }
 
+/* D is of class latency, say: with it in the way no look would tell. */
+TEST(nobody_is_looked_at_while_an_unknown_one_visits)
+{
+    static const struct plays who[] = {{A, 30, 980}, {D, 1, 1000}, {B, 40, 980},
+                                       {D, 1, 1000}, {C, 13, 250}, {D, 1, 1000}};
+    begin();
+    for (int i = 0; i < 400; i++) {
+        play(who, 6, 172);
+        CHECK(!any_doubt(A, 4));
+    }
+}
+
+/* Each look would cost all of them a second, and little could be found. */
+TEST(nobody_in_a_crowd_is_looked_at_for_a_little)
+{
+    static const struct plays who[] = {
+        {A, 20, 910}, {B, 20, 910}, {C, 20, 910}, {D, 20, 910}, {D + 1, 20, 910}};
+    begin();
+    for (int i = 0; i < 400; i++) {
+        play(who, 5, 200);
+        CHECK(!any_doubt(A, 5));
+    }
+}
+
 /* Of one of whom nothing was known nothing is, if nobody looked. */
 TEST(who_was_not_known_and_not_looked_at_is_not_known)
 {
