@@ -154,17 +154,24 @@ TEST(who_worked_a_little_while_it_loaded_is_right_soon)
         CHECK(after(load_at_work, crowds[i], waits, BH_COUNT_OF(waits), 40).worst <= 60); /* 160 */
 }
 
+/* As on the card: what rests in a turn is not seen, and samples are off by so much. */
+static struct world *world_of(uint64_t seed)
+{
+    struct world *w = world_new(0, 0);
+    w->card.by_turns = true;
+    w->card.use_off_permille = 15;
+    w->card.dice = seed;
+    return w;
+}
+
 /* Both were seen loading, and one of them uses next to nothing then. What is believed of them may explain the sum and be wrong. */
 TEST(a_busy_one_beside_a_small_one_has_the_rest_after_loads)
 {
     for (uint64_t seed = 1; seed <= 80; seed++) {
         uint8_t bytes[1024];
         struct bh_choice c = {bytes, sizeof(bytes)};
-        struct world *w = world_new(0, 0);
+        struct world *w = world_of(seed);
         bh_choice_fill(bytes, sizeof(bytes), seed);
-        w->card.by_turns = true;
-        w->card.use_off_permille = 15;
-        w->card.dice = seed;
         for (uint32_t i = 0; i < 2; i++)
             card_rest(&w->card, world_add(w, CARD_SPORADIC, 50, 0)->on_card, true);
         load_at_work(w, &c);
@@ -185,10 +192,7 @@ TEST(a_busy_one_beside_a_small_one_has_the_rest_after_loads)
 TEST(what_small_ones_leave_that_came_one_after_the_other_is_lent_in_time)
 {
     for (uint64_t seed = 1; seed <= 6; seed++) {
-        struct world *w = world_new(0, 0);
-        w->card.by_turns = true;
-        w->card.use_off_permille = 15;
-        w->card.dice = seed;
+        struct world *w = world_of(seed);
         (void)world_add(w, CARD_LONG, 50, 0);
         for (uint32_t i = 1; i <= 3; i++) {
             (void)world_add(w, CARD_SPORADIC, 50, 0);
@@ -206,10 +210,7 @@ TEST(what_small_ones_leave_that_came_one_after_the_other_is_lent_in_time)
 TEST(what_a_small_one_with_a_small_share_leaves_is_lent_in_time)
 {
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        struct world *w = world_new(0, 0);
-        w->card.by_turns = true;
-        w->card.use_off_permille = 15;
-        w->card.dice = seed;
+        struct world *w = world_of(seed);
         for (uint32_t i = 0; i < 3; i++) {
             (void)world_add(w, i == 2 ? CARD_SPORADIC : CARD_LONG, i == 2 ? 20 : 50, 0);
             world_run(w, 10 * (int64_t)seed);

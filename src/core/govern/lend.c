@@ -69,7 +69,7 @@ static void go_away(struct bh_member *m)
     m->beside = false;
 }
 
-/* Of what it uses alone, as far as its share goes. */
+/* What it uses alone, as far as its share goes. */
 static uint32_t asks(const struct bh_member *m)
 {
     return m->alone_ppm < m->target_ppm ? m->alone_ppm : m->target_ppm;

@@ -197,9 +197,9 @@ TEST(nobody_is_tried_for_nothing)
         const struct card_pattern *p;
     } cases[] = {
         {1, 900, 0, CARD_LONG, &most}, /* it uses most of the card */
-        {1, 900, 0, CARD_LONG, &half}, {1, 50, 0, CARD_SPORADIC, &waits},
+        {1, 900, 0, CARD_LONG, &half},
+        {1, 50, 0, CARD_SPORADIC, &waits},
         {1, 50, 0, CARD_GAPS, &waits}, /* what it had beside one that leaves gaps would not be known */
-        {3, 50, 0, CARD_LONG, &waits},
     };
     for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
         struct world *w = beside(cases[i].n, cases[i].other, cases[i].weight, cases[i].p, 1);
