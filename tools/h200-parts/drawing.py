@@ -9,7 +9,7 @@ text{font:12px sans-serif;fill:#1f2328}.dim{fill:#59636e}.head{font-weight:bold}
 .s0{stroke:#4c8dd6;fill:none;stroke-width:1.8}.s1{stroke:#d29922;fill:none;stroke-width:1.8}.s2{stroke:#3fb950;fill:none;stroke-width:1.8}.s3{stroke:#a371f7;fill:none;stroke-width:1.8}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.dim{fill:#9198a1}.bar{fill:#388bfd}.line{stroke:#ff7b72}.bad{fill:#ff7b72}}
 </style>'''
-LEFT, WIDTH, ROW = 250, 420, 20
+LEFT, WIDTH, ROW = 290, 420, 20
 
 
 class Drawing:
