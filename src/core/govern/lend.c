@@ -60,12 +60,18 @@ static void go_back(struct bh_member *m)
     m->beside = m->alone_known = false;
 }
 
+/* It does something else: no try until it has been the same for a while. */
+static void begin_again(struct bh_member *m)
+{
+    m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
+}
+
 /* For a while it has no work at all: that is no mistake, if it was served until then. */
 static void go_away(struct bh_member *m)
 {
     if (m->beside && m->beside_ns < TRIED_NS)
         go_back(m);
-    m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
+    begin_again(m);
     m->beside = false;
 }
 
@@ -170,7 +176,7 @@ void bh_lend_watch(const struct bh_govern *g, struct bh_member *m)
         if (!may || worse || wants_more(g, m))
             go_back(m);
     } else if (!may || (m->alone_known && !m->doubt && !uses_a_part(m))) {
-        m->steady_ns = bh_between(m->steady_ns, m->steady_ns, 0);
+        begin_again(m);
     } else if (m->alone_known && !m->doubt) {
         m->steady_ns += g->step_ns;
         if (m->steady_ns >= STEADY_NS && may_try(g, m, got))

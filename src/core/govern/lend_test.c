@@ -26,6 +26,18 @@ static struct world *beside(uint32_t n, enum card_kind busy, uint32_t weight, co
     return w;
 }
 
+/* Does anybody run beside the others so, in so many tenths of a second? */
+static bool any_beside(struct world *w, int tenths)
+{
+    bool any = false;
+    for (int i = 0; i < tenths; i++) {
+        world_run(w, 100);
+        for (uint32_t k = 0; k < w->n; k++)
+            any |= w->g->at[k].beside;
+    }
+    return any;
+}
+
 static int64_t busy_share(struct world *w)
 {
     int64_t all = 0;
@@ -110,17 +122,12 @@ TEST(who_comes_is_seen_without_the_visits_of_one_that_is_held)
     CHECK(got >= 535); /* of 555; else 463 */
 }
 
-/* One that does what it asks for in turns would only cost the others. */
-TEST(who_has_its_share_in_turns_keeps_to_them)
+TEST(who_asks_for_most_of_its_share_is_not_tried_beside_one_that_leaves_gaps)
 {
     static const struct card_pattern p = {400 * US, 0, 1 * MS};
     struct world *w = beside(2, CARD_GAPS, 100, &p, 1);
-    bool any = false;
     card_turn_into(&w->card, w->at[0].on_card, CARD_LONG);
-    for (int i = 0; i < 200; i++) {
-        world_run(w, 100);
-        any |= w->g->at[2].beside;
-    }
+    const bool any = any_beside(w, 200);
     world_free(w);
     CHECK(!any);
 }
@@ -172,16 +179,11 @@ TEST(nobody_else_is_tried)
     for (uint32_t kind = 0; kind < CARD_KINDS; kind++) {
         struct world *w = beside(2, CARD_LONG, 50, &clocked, 3);
         card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
-        bool any = false;
-        for (int i = 0; i < 400; i++) {
-            if (i < 20 && kind < CARD_SPORADIC) /* the first two seconds */
-                w->card.at[w->at[2].on_card].pattern = waits;
-            else if (i == 20)
-                card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
-            world_run(w, 100);
-            for (uint32_t k = 0; k < 3; k++)
-                any |= w->g->at[k].beside;
-        }
+        if (kind < CARD_SPORADIC)
+            w->card.at[w->at[2].on_card].pattern = waits;
+        bool any = any_beside(w, 20);
+        card_turn_into(&w->card, w->at[2].on_card, (enum card_kind)kind);
+        any |= any_beside(w, 380);
         world_free(w);
         CHECK(!any);
     }
@@ -192,23 +194,18 @@ TEST(nobody_is_tried_for_nothing)
 {
     static const struct card_pattern most = {6 * MS, 4 * MS, 0}, half = {5 * MS, 5 * MS, 0};
     static const struct {
-        uint32_t n, weight, cap;
+        uint32_t weight;
         enum card_kind other;
         const struct card_pattern *p;
     } cases[] = {
-        {1, 900, 0, CARD_LONG, &most}, /* it uses most of the card */
-        {1, 900, 0, CARD_LONG, &half},
-        {1, 50, 0, CARD_SPORADIC, &waits},
-        {1, 50, 0, CARD_GAPS, &waits}, /* what it had beside one that leaves gaps would not be known */
+        {900, CARD_LONG, &most}, /* it uses most of the card */
+        {900, CARD_LONG, &half},
+        {50, CARD_SPORADIC, &waits},
+        {50, CARD_GAPS, &waits}, /* what it had beside one that leaves gaps would not be known */
     };
     for (size_t i = 0; i < BH_COUNT_OF(cases); i++) {
-        struct world *w = beside(cases[i].n, cases[i].other, cases[i].weight, cases[i].p, 1);
-        w->at[1].asked.cap_permille = cases[i].cap;
-        bool any = false;
-        for (int k = 0; k < 200; k++) {
-            world_run(w, 100);
-            any |= w->g->at[1].beside;
-        }
+        struct world *w = beside(1, cases[i].other, cases[i].weight, cases[i].p, 1);
+        const bool any = any_beside(w, 200);
         world_free(w);
         CHECK(!any);
     }
@@ -219,15 +216,11 @@ TEST(nobody_is_tried_beside_one_of_whom_it_is_not_known_what_it_would_have)
 {
     for (uint32_t i = 0; i < 2; i++) {
         struct world *w = beside(2, CARD_GAPS, 100, &waits, 1);
-        bool any = false;
         if (i == 0)
             card_turn_into(&w->card, w->at[0].on_card, CARD_LONG);
         for (uint32_t k = 0; k < 2 && i == 1; k++)
             w->card.at[w->at[k].on_card].pattern = larger;
-        for (int k = 0; k < 200; k++) {
-            world_run(w, 100);
-            any |= w->g->at[0].beside || w->g->at[1].beside || w->g->at[2].beside;
-        }
+        const bool any = any_beside(w, 200);
         world_free(w);
         CHECK(!any);
     }
@@ -383,12 +376,8 @@ TEST(beside_one_that_must_be_quick_there_are_turns)
     world_run(w, 10000);
     CHECK(w->g->at[1].beside);
     world_add(w, CARD_SPORADIC, 50, 0)->asked.latency = BH_GOVERN_LATENCY;
-    bool any = false;
     world_run(w, 100);
-    for (int i = 0; i < 100; i++) {
-        world_run(w, 100);
-        any |= w->g->at[1].beside;
-    }
+    const bool any = any_beside(w, 100);
     world_free(w);
     CHECK(!any);
 }

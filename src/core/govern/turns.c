@@ -244,9 +244,9 @@ void bh_turns_begin(struct bh_govern *g)
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         m->in_turns = false;
-        m->credit_ns = bh_is_held(m) ? m->credit_ns
-                                     : 0; /* else turns that begin all the time would forgive all it owes */
-        m->turns_first = false;           /* its doubt is of what was before: of who loaded, and of slices */
+        if (!bh_is_held(m)) /* else turns that begin all the time would forgive all it owes */
+            m->credit_ns = 0;
+        m->turns_first = false; /* its doubt is of what was before: of who loaded, and of slices */
         forget_turn(m);
     }
     g->holder = 0;

@@ -35,7 +35,6 @@ enum {
     FADES = 6,        /* one part of so many goes with each sample */
     UNLIKELY = 12,    /* samples: whatever one had to catch up with, it has */
     SMALL = 500,      /* who uses less may be beside one that is looked at */
-    MOST_OTHER = 20,  /* permille of a span that others may have had */
     TURNS_MOST = 250, /* the same in long turns of such as use little: those are no visits */
     MUCH = 400,       /* permille of a span that one must have had */
     AT_WORK = 20,     /* permille, at least: what others used is not known to the last */
@@ -180,7 +179,7 @@ static bool was_alone(const struct bh_use *u, const struct bh_use_line *line, ui
             others += had;
         }
     }
-    return others <= span / BH_USE_WHOLE * MOST_OTHER && in_long <= span / BH_USE_WHOLE * TURNS_MOST &&
+    return others <= span / BH_USE_WHOLE * BH_USE_OTHERS && in_long <= span / BH_USE_WHOLE * TURNS_MOST &&
            bh_use_since(line, m) >= span / BH_USE_WHOLE * MUCH && had_from(u, line, m);
 }
 

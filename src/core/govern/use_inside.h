@@ -17,6 +17,7 @@
 enum {
     BH_USE_WHOLE = 1000,  /* permille */
     BH_USE_FEW = 3,       /* samples before anything is compared */
+    BH_USE_OTHERS = 20,   /* permille of a span that others may have had of one that is seen alone */
     BH_USE_SUSPECT = 100, /* permille of the time held: enough to be the reason */
 };
 

@@ -4,7 +4,8 @@
  *
  * Either much of it is, and that is believed of them: two wrong beliefs can explain the sum as well as two right ones, and then nothing
  * else would ever tell; if one is wrong, the sum tells of the other. Or it is so little that the sum puts up with it, as it must with busy
- * ones that come to nine tenths: it may be all that one with a small share leaves of its turns. Seldom and seldomer, if all is as believed.
+ * ones that come to nine tenths: it may be all that one with a small share leaves of its turns. Or much is empty and nobody is believed to
+ * rest but light ones, who are on the card while another does. Seldom and seldomer, if all is as believed.
  */
 #include "core/govern/use_inside.h"
 
@@ -16,7 +17,6 @@ enum {
     MUCH_EMPTY = 700, /* permille used, or less */
     SOME_EMPTY = 60,  /* permille of the time held: more is missing of what is believed */
     CROWD = 4,        /* of more, each leaves so little that it is not worth the others' wait */
-    VISITS = 20, /* permille: with less in its way one is seen alone all the same (MOST_OTHER in use.c) */
 };
 
 void bh_use_review_anew(struct bh_use *u, uint64_t now_ns)
@@ -52,7 +52,7 @@ static bool is_visited(const struct bh_use *u)
 {
     for (size_t i = 0; i < u->n; i++) {
         const struct bh_use_line *line = &u->at[i];
-        if (!line->known && !had_some(u, line) && line->row_ns > u->row.ns / BH_USE_WHOLE * VISITS &&
+        if (!line->known && !had_some(u, line) && line->row_ns > u->row.ns / BH_USE_WHOLE * BH_USE_OTHERS &&
             line->row_long_ns < line->row_ns / 2)
             return true;
     }
