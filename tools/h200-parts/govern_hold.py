@@ -171,7 +171,8 @@ def eight(table, tools, name, kind, patience=0, env=None):
     table.row(name, f'governor {used["governor"]:.2f} % of a core (of it {counters:.2f} % asking for counters), eight wardens {used["wardens"]:.2f} %; mode {modes}, '
               f'{sum(r.get("pauses", 0) for r in said.values())} pauses{f", modes {changes}" if changes else ""}',
               f'governor at most {bound:g} %', used['governor'] <= bound,
-              before=a, after=b, seconds=seconds, counters=counters, said=said, changes=changes, delivered=[t.rate() for t in ts])
+              before=a, after=b, seconds=seconds, counters=counters, said=said, changes=changes,
+              delivered=None if patience else [t.rate() for t in ts])  # who is ended says nothing of what it did
 
 
 # Those that always have more in their queue fill their slices, and are to stay there (src/core/govern/slices_test.c holds it of the model); the last two are asked not to be paused.
