@@ -7,8 +7,9 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
-enum { GPUS_MAX = 256, HANDLES = 64, NAMED_PIDS = 8, TEXT = 256, ASKED = 96 };
+enum { GPUS_MAX = 256, HANDLES = 64, NAMED_PIDS = 8, TEXT = 256, ASKED = 96, NAP_MS = 50 };
 
 /* ---- saying what went wrong ---- */
 
@@ -363,27 +364,45 @@ int bh_gpu_mig_idle(const struct bh_gpu_mig *m, struct bh_err *err)
 
 /* ---- changing, one step at a time ---- */
 
-int bh_gpu_mig_set_mode(struct bh_gpu_mig *m, bool on, struct bh_err *err)
+/* *ret_activation: why it is not on yet. */
+static int ask_for_mig(struct bh_gpu_mig *m, int *ret_activation, struct bh_err *err)
 {
-    bool now = false, pending = false;
-    int activation = NVML_OK, rc = bh_gpu_mig_may(m, err);
-    if (rc == BH_OK)
-        rc = mode_of(m, &now, &pending, err);
-    if (rc < 0 || (now == on && pending == on))
-        return rc;
-    rc = bh_gpu_mig_idle(m, err);
+    bool on = false;
+    int rc = bh_gpu_mig_idle(m, err);
     if (rc < 0)
         return rc;
-    int status = BH_NVML_CALL(m->n, set_mig_mode, m->gpu, on, &activation);
+    int status = BH_NVML_CALL(m->n, set_mig_mode, m->gpu, true, ret_activation);
     if (status != NVML_OK)
-        return bh_gpu_mig_fail(m, status, err, "turning MIG %s", on ? "on" : "off");
-    if (activation != NVML_OK)
-        return bh_fail(err, BH_CONFLICT, "MIG goes %s on %s at the next reset%s", on ? "on" : "off", m->uuid,
-                       activation == NVML_IN_USE ? ": somebody uses it now" : "");
-    rc = bh_gpu_mig_is_on(m, &now, err);
-    if (rc == BH_OK && now != on)
-        rc = bh_fail(err, BH_SYSTEM, "the driver says that MIG went %s on %s, and it did not",
-                     on ? "on" : "off", m->uuid);
+        return bh_gpu_mig_fail(m, status, err, "turning MIG on");
+    if (*ret_activation != NVML_OK)
+        return bh_fail(err, BH_CONFLICT, "MIG goes on on %s at the next reset%s", m->uuid,
+                       *ret_activation == NVML_IN_USE
+                           ? ": somebody has it open now, if only to read it; stop them first"
+                           : "");
+    rc = bh_gpu_mig_is_on(m, &on, err);
+    if (rc == BH_OK && !on)
+        rc = bh_fail(err, BH_SYSTEM, "the driver says that MIG went on on %s, and it did not", m->uuid);
+    return rc;
+}
+
+int bh_gpu_mig_turn_on(struct bh_gpu_mig *m, uint32_t patience_ms, struct bh_err *err)
+{
+    static const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+    int rc = bh_gpu_mig_may(m, err);
+    for (uint32_t waited_ms = 0; rc == BH_OK; waited_ms += NAP_MS) {
+        bool now = false, pending = false;
+        int activation = NVML_OK;
+        rc = mode_of(m, &now, &pending, err);
+        if (rc < 0 || (now && pending))
+            return rc;
+        if (now)
+            return bh_gpu_mig_is_on(m, &now, err); /* it goes off, and that is somebody's wish */
+        rc = ask_for_mig(m, &activation, err);
+        if (activation != NVML_IN_USE || waited_ms >= patience_ms)
+            return rc;
+        rc = BH_OK;
+        (void)nanosleep(&nap, NULL);
+    }
     return rc;
 }
 

@@ -83,10 +83,11 @@ void bh_gpu_mig_words(const struct bh_gpu_mig_layout *l, char *buf, size_t size)
 
 /*
  * These need the right: BH_DENIED without. BH_BUSY: somebody uses the GPU or the instance, and who is named where the
- * driver tells. BH_CONFLICT from the first: done, but only after a reset; it takes such a wait back as well. What one
- * made and could not look at is removed again.
+ * driver tells. What one made and could not look at is removed again.
  */
-int bh_gpu_mig_set_mode(struct bh_gpu_mig *m, bool on, struct bh_err *err) BH_MUST_USE;
+/* On, where it is not. BH_CONFLICT: only at a reset, or off at one. Whoever reads a card has it open, if only for a moment, and while
+ * somebody has its mode stays: it is asked for again for as long as patience_ms. */
+int bh_gpu_mig_turn_on(struct bh_gpu_mig *m, uint32_t patience_ms, struct bh_err *err) BH_MUST_USE;
 int bh_gpu_mig_create_gi(struct bh_gpu_mig *m, struct bh_gpu_mig_want want, uint32_t *ret_gi,
                          struct bh_err *err) BH_MUST_USE;
 /* One over the whole GPU instance. */

@@ -30,7 +30,7 @@ TEST(without_a_right_nothing_changes)
     CHECK_EQ(bh_gpu_mig_create_ci(m, 1, &id, &f.err), BH_DENIED);
     CHECK_EQ(bh_gpu_mig_destroy_gi(m, 1, &f.err), BH_DENIED);
     CHECK_EQ(bh_gpu_mig_destroy_ci(m, 1, 0, &f.err), BH_DENIED);
-    CHECK_EQ(bh_gpu_mig_set_mode(m, false, &f.err), BH_DENIED);
+    CHECK_EQ(bh_gpu_mig_turn_on(m, 0, &f.err), BH_DENIED);
     CHECK_EQ(bh_gpu_mig_apply(m, &want, 1, NULL, &f.err), BH_DENIED);
     CHECK_STR(f.err.msg, "the layout of " MIG_UUID
                          " is not ours to change: it was opened without a right from its owner");
@@ -129,36 +129,59 @@ TEST(what_cannot_be_looked_at_does_not_stay)
     CHECK_EQ(bh_gpu_mig_destroy_gi(f.m, gi, &f.err), BH_OK);
 }
 
+static void turn_off(void)
+{
+    f.set("mode", 0);
+    f.set("pending", 0);
+}
+
 TEST(the_mode)
 {
     bool on = false;
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, false, &f.err), BH_OK);
+    turn_off();
     CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_OK);
     CHECK(!on);
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, false, &f.err), BH_OK); /* as it is */
     f.set("pids", 2);
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_BUSY);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_BUSY);
     CHECK_STR(f.err.msg, MIG_UUID " is in use by 2 processes (pid 4001, 4002); stop them first");
     f.set("pids", 0);
     f.set("activation", NVML_RESET_REQUIRED);
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_CONFLICT);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 60000, &f.err), BH_CONFLICT); /* nobody waits for a reset */
     CHECK_STR(f.err.msg, "MIG goes on on " MIG_UUID " at the next reset");
     CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_CONFLICT);
     f.set("activation", 0);
-    /* a change that waits can be taken back, and only then is it made */
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, false, &f.err), BH_OK);
+    /* one that waits, of whomever, is tried again */
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_OK);
     CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_OK);
-    CHECK(!on);
+    CHECK(on);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_OK); /* as it is */
+    f.set("pending", 0);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_CONFLICT);
+    CHECK_STR(f.err.msg,
+              "MIG goes off on " MIG_UUID " at the next reset; until then its layout stays as it is");
+    turn_off();
     f.set("stuck", 1);
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_SYSTEM);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_SYSTEM);
     CHECK_STR(f.err.msg, "the driver says that MIG went on on " MIG_UUID ", and it did not");
     f.set("stuck", 0);
-    f.set("mode", 1);
-    f.set("pending", 1);
     f.set("capable", 0);
-    CHECK_EQ(bh_gpu_mig_set_mode(f.m, true, &f.err), BH_REFUSED);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_REFUSED);
     CHECK_STR(f.err.msg, MIG_UUID " cannot be cut: the GPU has no MIG");
     f.set("capable", 1);
+}
+
+/* A monitor looks at the card, or the one who sets up the lease beside this one. */
+TEST(who_has_it_open_for_a_moment)
+{
+    bool on = false;
+    turn_off();
+    f.set("open", 3);
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 0, &f.err), BH_CONFLICT);
+    CHECK_STR(f.err.msg, "MIG goes on on " MIG_UUID
+                         " at the next reset: somebody has it open now, if only to read it; stop them first");
+    CHECK_EQ(bh_gpu_mig_turn_on(f.m, 60000, &f.err), BH_OK);
+    CHECK_EQ(bh_gpu_mig_is_on(f.m, &on, &f.err), BH_OK);
+    CHECK(on);
     bh_mig_fixture_close(&f);
 }
 

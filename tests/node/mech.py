@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import lab
 from lab import NOBODY, PRIVATE, Skip, has, node, own_machine, same, until
@@ -463,6 +464,59 @@ def test_instances_are_cut_kept_and_cut_anew():
         same(n.audit(event='mig.mode'), [], 'it was on')
         n.nothing_left()
         n.sound()
+
+
+MONITOR = '''\
+import ctypes, os, sys
+nvml, card, memory = ctypes.CDLL(os.environ['BULKHEAD_NVML']), ctypes.c_void_p(), (ctypes.c_ulonglong * 3)()
+assert nvml.nvmlInit_v2() == nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(card)) == nvml.nvmlDeviceGetMemoryInfo(card, memory) == 0
+print('reads', flush=True)
+sys.stdin.read()
+assert nvml.nvmlShutdown() == 0
+'''
+
+
+@contextlib.contextmanager
+def monitor(n):
+    """Has card 0 open, to read it."""
+    words = []
+    for preload in ({}, {'LD_PRELOAD': subprocess.run(['gcc', '-print-file-name=libasan.so'], capture_output=True, text=True, check=True).stdout.strip()}):
+        p = subprocess.Popen([sys.executable, '-c', MONITOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**n.env, **preload})
+        try:
+            if p.stdout.readline() == b'reads\n':
+                yield p
+                return
+            words.append(p.stderr.read().decode())
+        finally:
+            p.communicate(timeout=60)
+    raise AssertionError(words)
+
+
+def test_who_only_reads_a_card_is_waited_for():
+    with node(lab.LARGE, mig_policy()) as n:
+        sleeps = ('sleep', '600')
+        with monitor(n):
+            # Two at once, neither of which may be in the other's way.
+            late = [n.submit(t, *sleeps, profile='1g.10gb') for t in ('acme', 'blue')]
+            until(lambda: n.audit(event='mig.mode'), 60, n.log)
+            time.sleep(1)
+            same([n.state_of(j) for j in late], ['running', 'running'], n.log())
+            same(layout(n), [])
+        for j in late:
+            n.active(j)
+        same(len(layout(n)), 2)
+
+
+def test_who_reads_a_card_all_the_time_is_named_as_the_reason():
+    with node(lab.LARGE, mig_policy()) as n:
+        with monitor(n):
+            j = n.submit('acme', 'sleep', '600', profile='1g.10gb')
+            until(lambda: n.state_of(j) == 'ended', 60, n.log)
+            has(n.job(j)['job']['why'], 'somebody has it open now, if only to read it; stop them first')
+            same(layout(n), [])
+        # The wish waits on the card, and no reset is needed once nobody is in the way.
+        n.active(n.submit('acme', 'sleep', '600', profile='1g.10gb'))
+        assert layout(n), n.log()
 
 
 def test_instances_after_a_reboot():

@@ -54,6 +54,7 @@ static const struct {
 static struct nvml_device gpu;
 static struct nvml_gpu_instance gis[GIS];
 static int mode = 1, pending = 1, activation, pids, capable = 1, stuck;
+static int open_for; /* so many more changes of the mode find somebody who has the card open */
 static char fail_call[64];
 static int fail_after, fail_status;
 
@@ -83,8 +84,8 @@ void standin_set(const char *what, int v)
     static const struct {
         const char *name;
         int *at;
-    } table[] = {{"mode", &mode}, {"pending", &pending}, {"activation", &activation},
-                 {"pids", &pids}, {"capable", &capable}, {"stuck", &stuck}};
+    } table[] = {{"mode", &mode},       {"pending", &pending}, {"activation", &activation}, {"pids", &pids},
+                 {"capable", &capable}, {"stuck", &stuck},     {"open", &open_for}};
     for (size_t i = 0; i < COUNT(table); i++)
         if (strcmp(table[i].name, what) == 0)
             *table[i].at = v;
@@ -160,8 +161,9 @@ API(nvmlDeviceSetMigMode, struct nvml_device *d, unsigned wanted, int *status)
     if (status_of_call != NVML_OK || stuck)
         return status_of_call;
     pending = (int)wanted;
-    *status = activation;
-    if (activation == NVML_OK)
+    *status = open_for ? NVML_IN_USE : activation;
+    open_for -= open_for > 0;
+    if (*status == NVML_OK)
         mode = pending;
     return NVML_OK;
 }

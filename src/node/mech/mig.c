@@ -17,6 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    PATIENCE_MS = 5000
+}; /* our own looks at a card, and those of leases that are set up beside this one, are shorter */
 static const char prefix[] = "mig:";
 
 /* ---- names ---- */
@@ -151,13 +154,6 @@ int bh_mech_name(struct bh_daemon *d, const struct bh_admit_slice *slice, struct
 
 /* ---- the card, in a worker ---- */
 
-static int turn_on(struct bh_gpu_mig *m, struct bh_err *err)
-{
-    bool on = false;
-    const int rc = bh_gpu_mig_is_on(m, &on, err);
-    return rc < 0 || on ? rc : bh_gpu_mig_set_mode(m, true, err);
-}
-
 static int remove_part(struct bh_gpu_mig *m, const struct bh_gpu_mig_part *p, struct bh_err *err)
 {
     int rc = BH_OK;
@@ -200,7 +196,7 @@ static int cut(const struct bh_mech_cut *c, struct bh_err *err)
     int rc = bh_gpu_mig_open(&m, c->gpu, &right, err);
     if (rc < 0)
         return rc;
-    rc = turn_on(m, err);
+    rc = bh_gpu_mig_turn_on(m, PATIENCE_MS, err);
     if (rc == BH_OK)
         rc = make_part(m, c, err);
     bh_gpu_mig_close(m);
