@@ -284,7 +284,7 @@ static void keep_tally(struct bh_api_core *core, struct bh_store_bill *bill)
 
 int bh_h_usage(struct bh_api_core *core, struct bh_api_req *q)
 {
-    struct bh_store_usage_filter f;
+    struct bh_store_usage_filter f = {0};
     struct bh_store_bill bill = {0};
     struct bh_err err;
     int rc = time_of(core, q, &f);
