@@ -2,13 +2,14 @@
 /*
  * govern_cuda.c - fixed work for a shared card, and how much of it gets done: the ground truth for shares and latency.
  *
- *     govern_cuda KIND SECONDS [UNIT_US]
+ *     govern_cuda KIND SECONDS [UNIT_US [beats]]
  *         long        kernels of UNIT_US (8000), four in flight
  *         lean        the same with an eighth of the threads: there is less to save when it has to give way
  *         short       kernels of 50 us, two hundred in flight
  *         sync        a kernel of 200 us and a wait for it, over and over
  *         graph       a graph of twenty kernels of 50 us, replayed
  *         persistent  one kernel that does not end; its units are counted by itself
+ *         whole       one kernel for all of the time
  *         bandwidth   a copy of 1 GiB on the card
  *         pcie        copies of 64 MiB from the host and to it, both at once
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
@@ -22,11 +23,17 @@
  * each kernel of those that come one by one at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
  * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
  *
+ * With `beats` its kernels write to the host's memory every ten microseconds, and a thread looks at that all the time: where nothing comes
+ * for a millisecond it prints at the end `gap FROM TO`, in nanoseconds of the machine's clock. So it shows when work stands still, in the middle
+ * of a kernel too.
+ *
  * Where $BULKHEAD_PROBE is set it says the same there, ten times a second: what was done, and how long small kernels took.
  */
 #include "gpu/abi/cuda.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,6 +94,15 @@ static const char ptx[] =
     " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
     "again:\n" FMA64 " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
     " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
+    /* the same, and the first thread writes its clock to *beat every 16 rounds */
+    ".visible .entry beating(.param .u32 rounds, .param .u64 out, .param .u64 beat)\n{\n"
+    " .reg .u32 %n, %t, %d, %g, %k;\n .reg .u64 %o, %i, %h, %w;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q, %r;\n"
+    " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [out];\n ld.param.u64 %h, [beat];\n"
+    " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n setp.eq.u32 %q, %t, 0;\n"
+    " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
+    "again:\n" FMA64 " sub.u32 %n, %n, 1;\n and.b32 %k, %n, 15;\n setp.eq.and.u32 %r, %k, 0, %q;\n"
+    " @%r mov.u64 %w, %clock64;\n @%r st.volatile.global.u64 [%h], %w;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
+    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
     /* until *stop is set: each block adds one to *done every `rounds` rounds */
     ".visible .entry forever(.param .u32 rounds, .param .u64 stop, .param .u64 done)\n{\n"
     " .reg .u32 %n, %m, %t, %s;\n .reg .u64 %o, %d;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q;\n"
@@ -101,8 +117,9 @@ static const char ptx[] =
 
 static struct {
     CUstream stream;
-    CUfunction work, forever;
+    CUfunction work, forever, beating;
     CUdeviceptr out;
+    uint64_t *beat; /* NULL: it has none */
     unsigned blocks, round_ns;
     uint64_t from, next, end, units;
     int probe; /* -1: nobody listens */
@@ -157,6 +174,7 @@ static void context(const char *kind)
     MUST(cuModuleLoadData, &module, ptx);
     MUST(cuModuleGetFunction, &run.work, module, "work");
     MUST(cuModuleGetFunction, &run.forever, module, "forever");
+    MUST(cuModuleGetFunction, &run.beating, module, "beating");
     const struct width *w = widths;
     while (w->kind && strcmp(w->kind, kind) != 0)
         w++;
@@ -206,10 +224,11 @@ static bool going(uint64_t units)
 
 static void launch(uint32_t us)
 {
-    uint32_t rounds = us * 1000 / run.round_ns;
-    void *params[] = {&rounds, &run.out};
+    uint32_t rounds = (uint32_t)((uint64_t)us * 1000 / run.round_ns);
+    void *params[] = {&rounds, &run.out, &run.beat};
     rounds = rounds ? rounds : 1;
-    MUST(cuLaunchKernel, run.work, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream, params, NULL);
+    MUST(cuLaunchKernel, run.beat ? run.beating : run.work, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream,
+         params, NULL);
 }
 
 static void wait_for_all(void)
@@ -339,6 +358,53 @@ static int check(uint32_t us)
     return wrong != 0;
 }
 
+/* ---- when it stands still ---- */
+
+enum { GAPS_MAX = 4096, STILL_NS = 1000000 };
+static struct {
+    atomic_bool over;
+    unsigned n;
+    uint64_t from[GAPS_MAX], to[GAPS_MAX];
+} gaps;
+
+static void *watch(void *unused)
+{
+    const volatile uint64_t *const beat = run.beat;
+    uint64_t last = 0, at = 0;
+    while (!atomic_load(&gaps.over)) {
+        const uint64_t beats = *beat, now = now_ns();
+        if (beats == last)
+            continue;
+        if (last && now - at > STILL_NS && gaps.n < GAPS_MAX) {
+            gaps.from[gaps.n] = at;
+            gaps.to[gaps.n++] = now;
+        }
+        last = beats;
+        at = now;
+    }
+    return unused;
+}
+
+static pthread_t watch_begin(void)
+{
+    pthread_t thread;
+    void *memory;
+    MUST(cuMemHostAlloc, &memory, 4096, 0);
+    run.beat = memory; /* the card knows it by the same address */
+    *run.beat = 0;
+    if (pthread_create(&thread, NULL, watch, NULL) != 0)
+        exit(1);
+    return thread;
+}
+
+static void watch_end(pthread_t thread)
+{
+    atomic_store(&gaps.over, true);
+    (void)pthread_join(thread, NULL);
+    for (unsigned i = 0; i < gaps.n; i++)
+        printf("gap %llu %llu\n", (unsigned long long)gaps.from[i], (unsigned long long)gaps.to[i]);
+}
+
 static unsigned number(const char *text)
 {
     unsigned n = 0;
@@ -359,6 +425,8 @@ static int work(const char *kind, unsigned unit_us)
         graph();
     else if (strcmp(kind, "persistent") == 0)
         persistent(unit_us);
+    else if (strcmp(kind, "whole") == 0)
+        kernels((uint32_t)((run.end - run.from) / 1000), 1);
     else if (strcmp(kind, "bandwidth") == 0)
         copies((size_t)1024 * MIB, false);
     else if (strcmp(kind, "pcie") == 0)
@@ -382,9 +450,13 @@ static int work(const char *kind, unsigned unit_us)
 int main(int argc, char **argv)
 {
     char byte;
-    if (argc < 3 || argc > 4)
+    pthread_t watcher;
+    const bool beats = argc == 5 && strcmp(argv[4], "beats") == 0;
+    if (argc < 3 || (argc > 4 && !beats))
         return 2;
     context(argv[1]);
+    if (beats)
+        watcher = watch_begin();
     launch(50); /* what is made at the first launch is made */
     wait_for_all();
     printf("ready\n");
@@ -394,7 +466,9 @@ int main(int argc, char **argv)
     run.probe = probe_socket(getenv("BULKHEAD_PROBE"));
     run.from = run.next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
-    const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);
+    const int rc = work(argv[1], argc >= 4 ? number(argv[3]) : 8000);
+    if (beats)
+        watch_end(watcher);
     printf("end %llu %llu\n", (unsigned long long)((now_ns() - run.from) / 1000000),
            (unsigned long long)run.units);
     return rc;

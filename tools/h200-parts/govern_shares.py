@@ -54,6 +54,7 @@ def judge(table, name, expected, got, want_sum, seconds, points, **raw):
     mid = [middle([g[i] for g in got]) for i in range(len(expected))]
     error = max(abs(100 * (m - e)) for m, e in zip(mid, expected))
     text = ' / '.join(f'{100 * m:.1f}' for m in mid) + f'  error {error:.1f} points, sum {100 * sum(mid):.1f} %'
+    text += f', from {raw["settle"]:g} s on' if raw.get('settle', SETTLE) != SETTLE else ''
     ok = error <= 2.0 if raw.get('judged', True) else None
     table.row(name, text, 'within 2 points' if ok is not None else '', ok, expected=expected, got=got, mid=mid, error=error,
               sum=sum(mid), seconds=seconds, points=points, **raw)
@@ -103,7 +104,7 @@ def cells(table, tools, which):
             points.append(p)
         if got:
             expected = fair(weights, demands=[demand(tools, k, unit) for k in kinds])
-            judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead')
+            judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead', settle=settle)
 
 
 def held(tools, kind, how, seconds):
@@ -243,7 +244,7 @@ def latency(table, tools):
     # What best effort keeps is judged for work with little to save: with every register of the card in use, changing places costs what
     # it costs, under the driver's own slices too.
     for n, kind, bound in ((1, 'lean', 2.0), (1, 'long', 2.0), (3, 'long', 3.0)):
-        found, keeps = {}, kind == 'lean'
+        found, keeps = {}, n == 1
         for i in range(repeats):
             for system, case in systems.items():
                 name = f'small kernel beside {n} {kind}, {system}'

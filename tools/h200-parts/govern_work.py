@@ -17,11 +17,11 @@ alive = []
 
 
 class Tenant:
-    def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None):
-        """how: what `bulkhead run` is given; None: without it."""
-        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else [])
+    def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None, beats=False):
+        """how: what `bulkhead run` is given; None: without it. beats: with a unit; it says when it stood still."""
+        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else []) + (['beats'] if beats else [])
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
-        self.kind, self.name, self.points, self.took, self.rest = kind, name or kind, [], [], {}
+        self.kind, self.name, self.points, self.took, self.gaps, self.rest = kind, name or kind, [], [], [], {}
         if tools.log:  # a governor goes by who started it, and writes over no file
             env = {**(env or {}), 'BULKHEAD_GOVERN_LOG': f'{tools.log}-{int(time.time() * 1e3)}-{self.name}'}
         self.p = subprocess.Popen([*map(str, prefix), *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -59,6 +59,8 @@ class Tenant:
                 self.points.append((int(values[0]) / 1e3, int(values[1])))
             elif key == 'took':
                 self.took.append(int(values[0]) / 1e3)
+            elif key == 'gap':
+                self.gaps.append((int(values[0]), int(values[1])))
             elif values:
                 self.rest[key] = values[0]
         self.end()
