@@ -134,6 +134,13 @@ def test_a_cap_holds_alone():
         rate(p)
 
 
+def test_a_floor_lifts_a_small_share():
+    with shared() as env:
+        a, b = spin(env, '--share', '9000'), spin(env, '--share', '1', '--floor', '40%')
+        assert 0.4 < part(a, b) < 0.8
+        rate(a), rate(b)
+
+
 def test_alone_or_beside_one_that_idles_it_has_all():
     with shared() as env:
         idle = begin(env, TENANT, 'hold', '100MiB', '1000', options=('--share', '9000', '--memory', '2GiB'))

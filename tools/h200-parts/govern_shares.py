@@ -71,6 +71,10 @@ def lending(table, tools):
     """Of unlike ones, and where one of them asks for less than its share: the other has the rest."""
     table.begin('lending')
     cells(table, tools, MIXED)
+    name = '99/1 long, the small one with a floor of 30 %'
+    if wanted(tools, name) and table.enough(name, 20):
+        got, points = divided(tools, (99, 1), ('long', 'long'), None, 9, lambda i, w: ['--share', w, *(['--floor', '30%'] if i else [])])
+        judge(table, name, [0.7, 0.3], [got], True, 9, [points], system='bulkhead')
     for name, weights, kinds in MIXED:
         if wanted(tools, name) and any(k in PARTS for k in kinds):
             sliced(table, tools, name, weights, kinds)
