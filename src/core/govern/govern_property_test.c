@@ -3,45 +3,36 @@
  * govern_property_test.c - the controller on the model of the card, with tenants that come, go, rest and
  * synchronize.
  *
- * Whoever they are: a second after the last change each has its part of the max-min fair division within
- * two points, caps hold, the card does not stand empty while somebody may use it, nobody starves, and
- * nothing swings.
+ * Whoever they are: a second after the last change each has its part of the max-min fair division, between
+ * its floor and its cap, within two points (and in one crowd of fifty, or of thirty where less is seen, within
+ * five), the card does not stand empty while somebody may use it, nobody starves, and nothing swings.
  */
 #include "base/choice.h"
 #include "core/govern/card_fixture.h"
 
-enum { CROWDS = 150, CHANGES = 4, MOST = 8 };
-#define TOLERANCE 20.0 /* permille */
+enum { CROWDS = 450, CHANGES = 4, MOST = 8, NEAR = 20, FAR = 50 /* permille */ };
 
-/* The division by its definition, with other arithmetic than the code's: raise all until they are full. */
+/* The division by its definition, with other arithmetic than the code's: the one level, by weight, at which all is given away. */
 static void fair_shares(const struct world *w, double left, double *ret)
 {
-    double limit[CARD_TENANTS];
-    bool full[CARD_TENANTS] = {false};
+    double limit[CARD_TENANTS], floor[CARD_TENANTS], low = 0, high = 1000;
     for (uint32_t i = 0; i < w->n; i++) {
         const struct card_tenant *t = &w->card.at[w->at[i].on_card];
         limit[i] = t->kind == CARD_SPORADIC ? (double)card_alone_ppm(t->kind) / 1000 : 1000;
         if (w->at[i].asked.cap_permille && limit[i] > w->at[i].asked.cap_permille)
             limit[i] = w->at[i].asked.cap_permille;
         limit[i] = t->resting ? 0 : limit[i];
-        ret[i] = 0;
+        floor[i] = w->at[i].asked.floor_permille < limit[i] ? w->at[i].asked.floor_permille : limit[i];
     }
-    for (bool again = true; again;) {
-        double weights = 0, rest = left;
-        again = false;
+    for (int step = 0; step < 60; step++) {
+        const double level = (low + high) / 2;
+        double sum = 0;
         for (uint32_t i = 0; i < w->n; i++) {
-            weights += full[i] ? 0 : w->at[i].asked.weight;
-            rest -= full[i] ? ret[i] : 0;
+            ret[i] = level * w->at[i].asked.weight;
+            ret[i] = ret[i] < floor[i] ? floor[i] : ret[i] > limit[i] ? limit[i] : ret[i];
+            sum += ret[i];
         }
-        for (uint32_t i = 0; i < w->n; i++) {
-            if (full[i])
-                continue;
-            ret[i] = rest * w->at[i].asked.weight / weights;
-            if (ret[i] >= limit[i]) {
-                ret[i] = limit[i];
-                again = full[i] = true;
-            }
-        }
+        *(sum > left ? &high : &low) = level;
     }
 }
 
@@ -65,7 +56,8 @@ static void change(struct world *w, struct bh_choice *c)
             any == CARD_BATCH || any == CARD_GAPS || (any == CARD_SPORADIC && visitors(w) >= 2) ? CARD_LONG
                                                                                                 : any;
         const uint32_t weight = 5 + bh_choose(c, 96);
-        (void)world_add(w, kind, weight, caps[bh_choose(c, BH_COUNT_OF(caps))]);
+        struct world_tenant *const t = world_add(w, kind, weight, caps[bh_choose(c, BH_COUNT_OF(caps))]);
+        t->asked.floor_permille = bh_choose(c, 4) ? 0 : bh_choose(c, 1000 / MOST);
     } else if (what == 2) {
         world_remove(w, who);
     } else {
@@ -79,15 +71,16 @@ static void complain(const struct world *w, const double *fair, uint64_t seed, c
     printf("# seed %" PRIu64 ": %s; mode %d turns %d changes %u\n", seed, what, w->out.mode, w->out.turns,
            w->mode_changes);
     for (uint32_t i = 0; i < w->n; i++)
-        printf("#   kind %d weight %u cap %u rests %d: %" PRId64 " permille, fair %.1f, target %u\n",
-               w->card.at[w->at[i].on_card].kind, w->at[i].asked.weight, w->at[i].asked.cap_permille,
-               w->card.at[w->at[i].on_card].resting, world_share(w, i), fair[i],
+        printf("#   kind %d weight %u floor %u cap %u rests %d: %" PRId64 " permille, fair %.1f, target %u\n",
+               w->card.at[w->at[i].on_card].kind, w->at[i].asked.weight, w->at[i].asked.floor_permille,
+               w->at[i].asked.cap_permille, w->card.at[w->at[i].on_card].resting, world_share(w, i), fair[i],
                w->out.at[i].target_permille);
 }
 
-static bool holds(const struct world *w, uint64_t seed)
+/* The most by which one is off, in permille; FAR and more: something that must not be. */
+static double off_by(const struct world *w, uint64_t seed)
 {
-    double fair[CARD_TENANTS], left[CARD_TENANTS], asked = 0, got = 0;
+    double fair[CARD_TENANTS], left[CARD_TENANTS], asked = 0, got = 0, off = 0;
     const char *bad = NULL;
 
     fair_shares(w, 1000, fair);
@@ -109,10 +102,9 @@ static bool holds(const struct world *w, uint64_t seed)
         const uint32_t cap = w->at[i].asked.cap_permille;
         const double even = fair[i] * scale, most = even > left[i] ? even : left[i];
         const double least = (even < left[i] ? even : left[i]) * (1000 - lost) / 1000;
-        if (share > most + TOLERANCE || share < least - TOLERANCE)
-            bad = "not the fair division";
-        if (cap && share > cap + TOLERANCE)
-            bad = "over a cap";
+        off = share - most > off ? share - most : off;
+        off = least - share > off ? least - share : off;
+        off = cap && share - cap > off ? share - cap : off;
         if (fair[i] > 8 && share < fair[i] / 4)
             bad = "starved";
     }
@@ -122,32 +114,35 @@ static bool holds(const struct world *w, uint64_t seed)
     const bool looks = w->card.by_turns && asked < 1;
     if (!looks && w->mode_changes > 1 + 2 * visitors(w)) /* a look at each light tenant: there and back */
         bad = "swings between ways of sharing";
-    if (bad)
-        complain(w, fair, seed, bad);
-    return !bad;
+    if (bad || off >= NEAR)
+        complain(w, fair, seed, bad ? bad : "not the fair division");
+    return bad && off < FAR ? FAR : off;
 }
 
 TEST(shares_come_right_within_a_second)
 {
     uint8_t bytes[256];
+    uint32_t far = 0;
     for (uint64_t seed = 1; seed <= CROWDS; seed++) {
         struct bh_choice c = {bytes, sizeof(bytes)};
-        bool ok = true;
+        double off = 0;
         bh_choice_fill(bytes, sizeof(bytes), seed);
         const uint32_t noise = 30 * bh_choose(&c, 2), late = bh_choose(&c, 2);
         struct world *w = world_new(noise, late);
         for (uint32_t i = 0, n = 1 + bh_choose(&c, MOST - 1); i < n; i++)
             change(w, &c);
-        for (uint32_t i = 0; ok && i < CHANGES; i++) {
+        for (uint32_t i = 0; off < NEAR && i < CHANGES; i++) {
             change(w, &c);
             world_run(w, 1000);
             world_mark(w);
             world_run(w, 3000); /* a turn more or less is not to matter */
-            ok = holds(w, seed);
+            off = off_by(w, seed);
         }
         world_free(w);
-        CHECK(ok);
+        far += off >= NEAR;
+        CHECK(off < FAR);
     }
+    CHECK(far <= CROWDS / 50);
 }
 
 /*
@@ -158,27 +153,30 @@ TEST(shares_come_right_within_a_second)
 TEST(shares_come_right_where_only_turns_are_seen)
 {
     uint8_t bytes[256];
+    uint32_t far = 0;
     for (uint64_t seed = 1; seed <= CROWDS / 3; seed++) {
         struct bh_choice c = {bytes, sizeof(bytes)};
-        bool ok = true;
+        double off = 0;
         bh_choice_fill(bytes, sizeof(bytes), seed);
         struct world *w = world_new(0, 0);
         w->card.by_turns = true;
         w->card.use_off_permille = 100;
         for (uint32_t i = 0, n = 1 + bh_choose(&c, MOST - 1); i < n; i++)
             change(w, &c);
-        for (uint32_t i = 0; ok && i < CHANGES; i++) {
+        for (uint32_t i = 0; off < NEAR && i < CHANGES; i++) {
             change(w, &c);
             if (visitors(w))
                 continue;
             world_run(w, 3000);
             world_mark(w);
             world_run(w, 2000);
-            ok = holds(w, seed);
+            off = off_by(w, seed);
         }
         world_free(w);
-        CHECK(ok);
+        far += off >= NEAR;
+        CHECK(off < FAR);
     }
+    CHECK(far <= CROWDS / 3 / 30); /* over two seconds a turn more or less is a point */
 }
 
 /* One that does little has its turns to itself, and rests in them: the card is lent all the same. */
@@ -477,7 +475,7 @@ TEST(long_kernels_lose_less_than_three_in_a_hundred)
         world_run(w, 4000);
         for (uint32_t i = 0; i < w->n; i++)
             sum += world_rate(w, i);
-        const bool ok = holds(w, r);
+        const bool ok = off_by(w, r) < NEAR;
         world_free(w);
         CHECK(ok);
         CHECK(sum >= 970);
@@ -494,7 +492,7 @@ TEST(caps_hold_alone_and_together)
         world_run(w, 1000);
         world_mark(w);
         world_run(w, 4000); /* of two that are capped a turn more or less is a hundredth of two seconds */
-        const bool ok = holds(w, r);
+        const bool ok = off_by(w, r) < NEAR;
         world_free(w);
         CHECK(ok);
     }
@@ -610,7 +608,7 @@ TEST(blind_it_says_so_and_still_divides)
     world_run(w, 1000);
     world_mark(w);
     world_run(w, 4000);
-    const bool said = w->out.open_loop, ok = holds(w, 0);
+    const bool said = w->out.open_loop, ok = off_by(w, 0) < NEAR;
     world_free(w);
     CHECK(said);
     CHECK(ok);
