@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "cli/share.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -90,24 +91,21 @@ static int write_env(struct bh_json *j, char *const *env, const char *wanted, st
 static int write_gpus(struct bh_json *j, const struct bh_job_words *w, struct bh_err *err)
 {
     uint64_t milli = 1000;
-    uint32_t ppm = 1000000;
-    int rc = w->gpus ? bh_count_parse(w->gpus, &milli, err) : BH_OK;
+    uint32_t permille = 1000;
+    const int rc = w->gpus ? bh_count_parse(w->gpus, &milli, err) : BH_OK;
     if (rc < 0)
         return bh_wrap(err, BH_USAGE, "--gpus");
     if (!milli || milli > (uint64_t)GPUS_MAX * 1000 || (milli > 1000 && milli % 1000))
         return bh_fail(err, BH_USAGE, "--gpus: '%.40s' is neither a number of GPUs nor a part of one",
                        w->gpus);
-    if (w->cap && (rc = bh_share_parse(w->cap, &ppm, err)) < 0)
+    if (w->cap && milli < 1000)
+        return bh_fail(err, BH_USAGE, "--cap: --gpus %.40s is a part of a GPU already", w->gpus);
+    if (w->cap && bh_share_part(w->cap, &permille, err) < 0)
         return bh_wrap(err, BH_USAGE, "--cap");
-    if (w->cap && (ppm < 1000 || milli < 1000))
-        return bh_fail(err, BH_USAGE,
-                       milli < 1000 ? "--cap: --gpus %.40s is a part of a GPU already"
-                                    : "--cap: '%.40s' is less than a thousandth of a GPU's time",
-                       milli < 1000 ? w->gpus : w->cap);
     if (milli >= 1000)
         bh_json_key_u64(j, "gpus", milli / 1000);
     if (milli < 1000 || w->cap)
-        bh_json_key_u64(j, "milli", milli < 1000 ? milli : ppm / 1000);
+        bh_json_key_u64(j, "milli", milli < 1000 ? milli : permille);
     return BH_OK;
 }
 

@@ -54,6 +54,8 @@ TEST(amounts)
         {{.gpus = "0.5", .cap = "25%"}, NULL},
         {{.cap = "0.01%"}, NULL},
         {{.cap = "200%"}, NULL},
+        {{.cap = "1"}, NULL},
+        {{.cap = "0.25"}, NULL},
         {{.memory = "20"}, NULL},
         {{.memory = "1KiB"}, NULL},
         {{.duration = "soon"}, NULL},

@@ -27,18 +27,48 @@ static int read_weight(const char *text, uint32_t *ret, struct bh_err *err)
     return BH_OK;
 }
 
-static int read_part(const char *option, const char *text, uint32_t *ret, struct bh_err *err)
+static bool is_part(const char *text, uint32_t *ret_permille)
 {
     uint32_t ppm;
-    *ret = 0;
-    if (!text)
-        return BH_OK;
     if (bh_share_parse(text, &ppm, NULL) < 0 || ppm == 0 || ppm % PPM_OF_PERMILLE)
-        return bh_fail(err, BH_INVALID,
-                       "%s: a part of each GPU's time from 0.1%% to 100%%, at most one decimal, not '%.40s'",
-                       option, text);
-    *ret = ppm / PPM_OF_PERMILLE;
-    return BH_OK;
+        return false;
+    *ret_permille = ppm / PPM_OF_PERMILLE;
+    return true;
+}
+
+/* The policy takes 0.25 for 25%. Here 1 would be all of it where 1% was meant, and a cap that caps nothing shows too late. */
+static int fail_bare(const char *text, struct bh_err *err)
+{
+    struct bh_share_text whole;
+    char percent[48];
+    uint32_t permille;
+    (void)snprintf(percent, sizeof(percent), "%.40s%%", text);
+    const bool is_percent = is_part(percent, &permille);
+    const bool is_fraction = is_part(text, &permille) && permille < 1000;
+    if (is_fraction)
+        return bh_fail(err, BH_INVALID, "a part of a GPU's time has a %% sign: %s%s%s, not '%.40s'",
+                       bh_share_permille((int32_t)permille, false, &whole), is_percent ? " or " : "",
+                       is_percent ? percent : "", text);
+    return bh_fail(err, BH_INVALID, "a part of a GPU's time has a %% sign: %s, not '%.40s'",
+                   is_percent ? percent : "25%", text);
+}
+
+int bh_share_part(const char *text, uint32_t *ret_permille, struct bh_err *err)
+{
+    const size_t n = strlen(text);
+    if (!n || text[n - 1] != '%')
+        return fail_bare(text, err);
+    return is_part(text, ret_permille)
+               ? BH_OK
+               : bh_fail(err, BH_INVALID,
+                         "a part of each GPU's time from 0.1%% to 100%%, at most one decimal, not '%.40s'",
+                         text);
+}
+
+static int read_part(const char *option, const char *text, uint32_t *ret, struct bh_err *err)
+{
+    *ret = 0;
+    return text && bh_share_part(text, ret, err) < 0 ? bh_wrap(err, BH_INVALID, "%s", option) : BH_OK;
 }
 
 /* Numbers are leases. */

@@ -20,6 +20,9 @@ struct bh_share_words { /* as they were given; NULL: not */
 /* weight 0: none of them was given, so nothing is to be held. */
 int bh_share_read(const struct bh_share_words *w, struct bh_lease_share *ret, struct bh_err *err) BH_MUST_USE;
 
+/* `25%`: a part of a GPU's time, 0.1% to 100%. A number without the % sign is refused. */
+int bh_share_part(const char *text, uint32_t *ret_permille, struct bh_err *err) BH_MUST_USE;
+
 /* `29.7%`, `-0.4%`; sign: `+1.2%` too. */
 struct bh_share_text {
     char s[16];

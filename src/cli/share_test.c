@@ -53,6 +53,28 @@ TEST(what_cannot_be_is_refused)
         CHECK_EQ(reads(wrong[i]), BH_INVALID);
 }
 
+/* 1 was all of it, and no cap at all. */
+TEST(a_part_has_its_sign)
+{
+    static const struct {
+        const char *text, *says;
+    } bare[] = {{"1", "has a % sign: 1%, not '1'"},
+                {"25", "has a % sign: 25%, not '25'"},
+                {"100", "has a % sign: 100%, not '100'"},
+                {"0.5", "has a % sign: 50.0% or 0.5%, not '0.5'"},
+                {"0.25", "has a % sign: 25.0%, not '0.25'"},
+                {"0.001", "has a % sign: 0.1%, not '0.001'"},
+                {"101", "has a % sign: 25%, not '101'"},
+                {"", "has a % sign: 25%, not ''"},
+                {"25 %", "from 0.1% to 100%, at most one decimal, not '25 %'"}};
+    for (size_t i = 0; i < sizeof(bare) / sizeof(bare[0]); i++) {
+        CHECK_EQ(reads((struct bh_share_words){.cap = bare[i].text}), BH_INVALID);
+        CHECK(strstr(err.msg, "--cap: ") && strstr(err.msg, bare[i].says));
+        CHECK_EQ(reads((struct bh_share_words){.floor = bare[i].text}), BH_INVALID);
+        CHECK(strstr(err.msg, "--floor: ") && strstr(err.msg, bare[i].says));
+    }
+}
+
 TEST(a_name_is_given_or_the_commands)
 {
     CHECK_EQ(reads((struct bh_share_words){.share = "1", .name = "a-1"}), BH_OK);

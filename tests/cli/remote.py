@@ -306,7 +306,8 @@ def test_run_follows_its_job_and_a_signal_cancels_it():
         t.order('end 8')
         p.communicate(timeout=30)
         same(p.returncode, 3)
-        for args, words in ((['-t', 'a', '--share', '5'], "--share is not for a tenant's job"), (['--gpus', '2'], 'goes with --tenant')):
+        for args, words in ((['-t', 'a', '--share', '5'], "--share is not for a tenant's job"), (['--gpus', '2'], 'goes with --tenant'),
+                            (['-t', 'a', '--cap', '1'], '--cap: a part of a GPU')):
             r = call(t, 'run', *args, '--', 'x')
             same(r.rc, 2)
             has(r.err, words)

@@ -235,6 +235,7 @@ def test_wrong_words_are_one_line():
         for words, args in (
                 ('--share', ['--share', '0']), ('--share', ['--share', '10001']), ('--share', ['--share', '30%']),
                 ('--cap', ['--cap', '0%']), ('--cap', ['--cap', '101%']), ('--cap', ['--cap', '12.34%']), ('--floor', ['--floor', 'x']),
+                (('--cap', '1%'), ['--cap', '1']), (('--floor', '50.0% or 0.5%'), ['--floor', '0.5']),
                 (('--floor 30%', '--cap 20%'), ['--floor', '30%', '--cap', '20%']), ('--name', ['--name', 'x', '--memory', '1GiB']),
                 ('--name', ['--share', '1', '--name', 'A b']), ('--name', ['--share', '1', '--name', '4711'])):
             gate.refused(2, words, *args, '--', 'touch', 'ran', **env)
