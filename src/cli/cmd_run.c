@@ -259,7 +259,8 @@ static int follow_job(struct bh_cli *cli, struct job *j)
 
 static int run_as_job(struct bh_cli *cli)
 {
-    static const int local[] = {OPT_SHARE, OPT_LATENCY, OPT_FLOOR, OPT_VIEW, OPT_TICK, OPT_STATS, OPT_OUTPUT};
+    static const int local[] = {OPT_SHARE, OPT_LATENCY, OPT_FLOOR, OPT_VIEW,
+                                OPT_RDMA,  OPT_TICK,    OPT_STATS, OPT_OUTPUT};
     static struct job j;
     struct bh_err err;
     for (size_t i = 0; i < BH_COUNT_OF(local); i++)

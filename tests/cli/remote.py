@@ -307,7 +307,8 @@ def test_run_follows_its_job_and_a_signal_cancels_it():
         p.communicate(timeout=30)
         same(p.returncode, 3)
         for args, words in ((['-t', 'a', '--share', '5'], "--share is not for a tenant's job"), (['--gpus', '2'], 'goes with --tenant'),
-                            (['-t', 'a', '--cap', '1'], '--cap: a part of a GPU')):
+                            (['-t', 'a', '--cap', '1'], '--cap: a part of a GPU'),
+                            (['-t', 'a', '--rdma'], "--rdma is not for a tenant's job")):
             r = call(t, 'run', *args, '--', 'x')
             same(r.rc, 2)
             has(r.err, words)
