@@ -59,7 +59,6 @@ static void fill_who(struct cells *c, const struct bh_govern_row *r)
 {
     struct bh_buf name;
     const struct passwd *p = getpwuid(r->uid);
-    size_t n = 0;
     bh_buf_init(&name, CELL_MAX - 1);
     bh_text_add(&name, *r->name ? r->name : "-");
     (void)snprintf(c->at[NAME], CELL_MAX, "%s", bh_buf_text(&name));
@@ -68,9 +67,7 @@ static void fill_who(struct cells *c, const struct bh_govern_row *r)
         (void)snprintf(c->at[USER], CELL_MAX, "%s", p->pw_name);
     else
         (void)snprintf(c->at[USER], CELL_MAX, "%" PRIu32, r->uid);
-    (void)snprintf(c->at[PIDS], CELL_MAX, "%" PRIu32, r->root_pid);
-    for (uint32_t i = 0; i < r->n_pids && i < BH_COUNT_OF(r->pids) && n + 16 < CELL_MAX; i++)
-        n += (size_t)snprintf(c->at[PIDS] + n, CELL_MAX - n, "%s%" PRIu32, i ? "," : "", r->pids[i]);
+    bh_share_pids(r, c->at[PIDS], CELL_MAX);
 }
 
 static void fill_numbers(struct cells *c, const struct bh_govern_row *r)
@@ -132,7 +129,9 @@ static void write_table(struct bh_buf *out, const struct bh_governor_rows *rows)
             line[k] = cells[i].at[k];
         write_line(out, line, widths);
     }
-    bh_buf_str(out, "\nTime is divided, and nothing else:");
+    bh_buf_str(out, "\n");
+    bh_share_floors_text(out, rows->at, rows->n);
+    bh_buf_str(out, "Time is divided, and nothing else:");
     for (size_t i = 0; not_divided[i]; i++)
         bh_buf_printf(out, "%s %s", i ? "," : "", not_divided[i]);
     bh_buf_str(out, " are shared as ever.\n");

@@ -218,6 +218,36 @@ void bh_share_own_text(struct bh_buf *out, const struct bh_govern_row *r)
     bh_buf_str(out, "\n");
 }
 
+void bh_share_pids(const struct bh_govern_row *r, char *ret, size_t size)
+{
+    enum { NEXT_MAX = sizeof(",4294967295,...") };
+    size_t n = 0;
+    uint32_t i = 0;
+    (void)snprintf(ret, size, "%" PRIu32, r->root_pid);
+    for (; i < r->n_pids && i < BH_COUNT_OF(r->pids) && n + NEXT_MAX <= size; i++)
+        n += (size_t)snprintf(ret + n, size - n, "%s%" PRIu32, i ? "," : "", r->pids[i]);
+    if (i && i < r->n_pids)
+        (void)snprintf(ret + n, size - n, ",...");
+}
+
+void bh_share_floors_text(struct bh_buf *out, const struct bh_govern_row *at, size_t n)
+{
+    struct bh_share_text sum_text;
+    for (size_t i = 0, end; i < n; i = end) {
+        int32_t sum = 0;
+        /* Who is off the card has no part in dividing it. */
+        for (end = i; end < n && at[end].gpu == at[i].gpu; end++)
+            if (at[end].state != BH_GOVERN_SHOWN_PAUSED && at[end].state != BH_GOVERN_SHOWN_SUSPENDED)
+                sum += (int32_t)at[end].floor_permille;
+        if (at[i].gpu != UINT32_MAX && sum > 1000)
+            bh_buf_printf(out,
+                          "GPU %" PRIu32
+                          ": the floors come to %s of it; while all of them have work each is cut in "
+                          "proportion\n",
+                          at[i].gpu, bh_share_permille(sum, false, &sum_text));
+    }
+}
+
 void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
 {
     const bool placed = r->gpu != UINT32_MAX;
@@ -234,6 +264,7 @@ void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r)
     for (uint32_t i = 0; i < r->n_pids && i < BH_COUNT_OF(r->pids); i++)
         bh_json_u64(j, r->pids[i]);
     bh_json_close(j, ']');
+    bh_json_key_u64(j, "processes", r->n_pids);
     bh_json_key_str(j, "state", bh_share_state(r->state));
     bh_json_key_str(j, "mode", bh_share_mode(r->mode));
     bh_json_key_u64(j, "weight", r->weight);

@@ -34,6 +34,11 @@ const char *bh_share_mode(uint32_t mode);   /* of enum bh_govern_mode: `turns` *
 bool bh_share_says(const struct bh_govern_row *r);
 /* `lease 7 (serve): own rate 812.400 a second, own p50 230 us, own p99 412 us` */
 void bh_share_own_text(struct bh_buf *out, const struct bh_govern_row *r);
+/* `4711,4712,...`: its processes with channels; where there are none yet, the command itself. Those that do not fit, in the row or
+ * in size, are dots. */
+void bh_share_pids(const struct bh_govern_row *r, char *ret, size_t size);
+/* `GPU 0: the floors come to 270.0%...`, for each card whose floors cannot all be held. Rows are in order of GPUs. */
+void bh_share_floors_text(struct bh_buf *out, const struct bh_govern_row *at, size_t n);
 /* One row as the members of an object. */
 void bh_share_row_json(struct bh_json *j, const struct bh_govern_row *r);
 

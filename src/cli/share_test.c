@@ -102,6 +102,59 @@ TEST(numbers_and_words)
     CHECK_STR(bh_share_mode(99), "?");
 }
 
+TEST(processes_that_are_not_shown_are_dots)
+{
+    struct bh_govern_row r = {.root_pid = 7};
+    char t[96];
+    bh_share_pids(&r, t, sizeof(t));
+    CHECK_STR(t, "7");
+    r.n_pids = 2;
+    r.pids[0] = 41;
+    r.pids[1] = 42;
+    bh_share_pids(&r, t, sizeof(t));
+    CHECK_STR(t, "41,42");
+    for (uint32_t i = 0; i < 16; i++)
+        r.pids[i] = 10 + i;
+    r.n_pids = 16;
+    bh_share_pids(&r, t, sizeof(t));
+    CHECK_STR(t, "10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25");
+    r.n_pids = 17;
+    bh_share_pids(&r, t, sizeof(t));
+    CHECK_STR(t, "10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,...");
+    for (uint32_t i = 0; i < 16; i++)
+        r.pids[i] = UINT32_MAX;
+    for (size_t size = 16; size <= sizeof(t); size++) {
+        bh_share_pids(&r, t, size);
+        CHECK(strlen(t) < size && strcmp(t + strlen(t) - 4, ",...") == 0);
+    }
+}
+
+static const char *floors(const struct bh_govern_row *at, size_t n)
+{
+    static char text[400];
+    struct bh_buf out;
+    bh_buf_init(&out, sizeof(text) - 1);
+    bh_share_floors_text(&out, at, n);
+    (void)snprintf(text, sizeof(text), "%s", bh_buf_text(&out));
+    bh_buf_fini(&out);
+    return text;
+}
+
+TEST(floors_that_do_not_fit_are_said)
+{
+    struct bh_govern_row at[] = {
+        {.gpu = 0, .floor_permille = 900},          {.gpu = 0, .floor_permille = 100},
+        {.gpu = 3, .floor_permille = 505},          {.gpu = 3, .floor_permille = 500},
+        {.gpu = UINT32_MAX, .floor_permille = 900}, {.gpu = UINT32_MAX, .floor_permille = 900}};
+    CHECK_STR(floors(at, 0), "");
+    CHECK_STR(floors(at, 3), "");
+    CHECK_STR(
+        floors(at, 6),
+        "GPU 3: the floors come to 100.5% of it; while all of them have work each is cut in proportion\n");
+    at[3].state = BH_GOVERN_SHOWN_PAUSED;
+    CHECK_STR(floors(at, 6), "");
+}
+
 TEST(its_own_word_in_words)
 {
     struct bh_govern_row r = {

@@ -159,7 +159,7 @@ def test_what_is_shown():
         until(lambda: row(env, 'one').get('deliveredPermille', 0) > 300)
         r = row(env, 'one')
         same((r['weight'], r['capPermille'], r['floorPermille'], r['latency'], r['gpu'], r['state']), (7, 0, 50, False, 0, 'runs'), r)
-        same(r['pids'], [r['pid']], r)
+        same((r['pids'], r['processes']), ([r['pid']], 1), r)
         text = bulkhead('shares', **env).out
         for word in ('GPU  LEASE', 'TAMPERED', 'one', 'memory bandwidth', 'caches', 'PCIe', 'power'):
             has(text, word)
@@ -168,6 +168,18 @@ def test_what_is_shown():
         for word in ('bulkhead: peak ', 'GPU 0: target 100.0%, delivered ', 'corrections'):
             has(err, word)
         assert ' of ' not in err.split(',')[0], err  # no cap on memory
+
+
+def test_floors_that_do_not_fit_are_said():
+    with shared() as env:
+        ps = [spin(env, '--floor', '90%', '--name', name) for name in 'ab']
+        until(lambda: [r['gpu'] for r in rows(env).values()] == [0, 0])
+        has(bulkhead('shares', **env).out, '\nGPU 0: the floors come to 180.0% of it')
+        until(lambda: {r['targetPermille'] for r in rows(env).values()} == {500})
+        rate(ps.pop())
+        until(lambda: 'b' not in rows(env))
+        assert 'floors' not in bulkhead('shares', **env).out
+        rate(ps.pop())
 
 
 def noise(env):
