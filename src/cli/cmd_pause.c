@@ -91,10 +91,10 @@ static int run(struct bh_cli *cli)
 }
 
 static const struct bh_opt no_opts[] = {{0}};
-#define EXIT_TEXT                                                                                          \
-    "\n"                                                                                                   \
-    "Exit status: 0; 1 the driver cannot, 3 not root, 4 no such lease or nothing is governed, 5 several\n" \
-    "bear that name, 7 the governor or a process does not answer.\n"
+#define EXIT_TEXT                                                                                         \
+    "\n"                                                                                                  \
+    "Exit status: 0; 1 the driver cannot, 3 not root, 4 no such lease, nothing is governed, or suspend\n" \
+    "finds nothing of it on a GPU, 5 several bear that name, 7 governor or process do not answer.\n"
 
 const struct bh_cmd bh_cmd_pause = {
     .name = "pause",
@@ -109,7 +109,7 @@ const struct bh_cmd bh_cmd_pause = {
         "LEASE is a lease of the daemon's, or the number or the name of one that was started with bulkhead\n"
         "run --share, --cap, --floor or --latency. Its processes go on and wait for their work; its memory\n"
         "stays on the GPU. Its share is the others'. A pause ends with bulkhead resume, and with the\n"
-        "governor: nobody stays paused by one that is gone.\n" EXIT_TEXT,
+        "governor: nobody stays paused by one that is gone. What outlives the command stays paused.\n" EXIT_TEXT,
     .opts = no_opts,
     .run = run,
 };

@@ -150,8 +150,8 @@ static void end_guard(struct bh_child *guard)
 /* ---- suspend ---- */
 
 /* Those of its processes that use CUDA; running: of them, those that are not suspended yet. */
-static int cuda_pids(const struct bh_governor_all *all, struct pids *ret, struct pids *running,
-                     struct bh_err *err)
+static int cuda_pids(const char *lease, const struct bh_governor_all *all, struct pids *ret,
+                     struct pids *running, struct bh_err *err)
 {
     struct pids known = {0};
     known_pids(all, &known);
@@ -167,10 +167,13 @@ static int cuda_pids(const struct bh_governor_all *all, struct pids *ret, struct
     if (rc < 0)
         return rc;
     if (ret->n > PIDS_MAX)
-        return bh_fail(err, BH_TOO_LARGE,
-                       "it has %zu processes that use CUDA, more than the %d that can be suspended together",
-                       ret->n, PIDS_MAX);
-    return ret->n ? BH_OK : bh_fail(err, BH_NOT_FOUND, "it has nothing on a GPU that could be suspended");
+        return bh_fail(
+            err, BH_TOO_LARGE,
+            "lease '%.80s' has %zu processes that use CUDA, more than the %d that can be suspended together",
+            lease, ret->n, PIDS_MAX);
+    return ret->n ? BH_OK
+                  : bh_fail(err, BH_NOT_FOUND, "lease '%.80s' has nothing on a GPU that could be suspended",
+                            lease);
 }
 
 /* The governor resumes what it holds: paused work never ends, and would be waited for. It puts that back where this ends
@@ -211,7 +214,7 @@ int bh_suspend(const char *lease, const struct bh_checkpoint_progress *progress,
     /* Before the library is loaded: it does not work in a child of one that has it. */
     rc = bh_child_start(be_guard, NULL, &guard, err);
     if (rc == BH_OK) {
-        rc = cuda_pids(&all, &pids, &running, err);
+        rc = cuda_pids(lease, &all, &pids, &running, err);
         if (rc == BH_OK)
             rc = suspend_held(all.rows.at[0].lease, &pids, &running, guard.fd, progress, err);
         end_guard(&guard); /* what went wrong is put back, or cannot be */

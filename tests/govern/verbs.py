@@ -154,6 +154,16 @@ def test_a_suspension_that_nobody_finishes_is_none():
         finish(p)
 
 
+def test_who_has_nothing_to_suspend_is_named():
+    with shared() as env:
+        p = begin(env, 'sleep', '600', options=('--share', '100', '--name', 'a'))
+        until(lambda: row(env, 'a'))
+        r = bulkhead('suspend', 'a', **env)
+        same((r.rc, r.err), (4, "bulkhead: lease 'a' has nothing on a GPU that could be suspended\n"), repr(r))
+        p.terminate()
+        finish(p)
+
+
 def test_suspend_is_killed_half_way():
     with shared() as env, held(env, size='256MiB') as (pid, total):
         before = total()
@@ -205,6 +215,24 @@ def test_a_pause_ends_also_where_the_library_hangs():
         r.wait()
         p.terminate()
         finish(p)
+
+
+def test_what_outlives_the_command_stays_paused():
+    with shared() as env:
+        os.mkfifo('in')
+        p = begin(env, 'sh', '-c', f'setsid {TENANT} spin 0 5000 <in >out 2>&1 & cat >end', options=('--share', '100', '--name', 'a'))
+        with open('in', 'w', encoding='ascii'):
+            until(lambda: row(env, 'a').get('pids'))
+            pids = row(env, 'a')['pids']
+            order(env, 'pause', 'a')
+            p.stdin.close()
+            p.stdin = None
+            same(finish(p)[0], 0)
+            time.sleep(0.5)
+            same((row(env, 'a')['state'], row(env, 'a')['pids']), ('paused', pids), rows(env))
+            order(env, 'resume', 'a')
+            until(lambda: run.advances(env, 'a'))
+        until(lambda: not rows(env))
 
 
 def test_an_order_that_was_told_to_have_failed_is_not_done():
