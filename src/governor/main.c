@@ -9,6 +9,8 @@
  * launchers start one governor, and a launcher that holds the lock and gets a connection knows that it will be served.
  * Without the lock a connection may be closed at once by a governor that is just going; then it is made again.
  *
+ * One whose socket is not there any more, or is another's, ends as well: it lets go of everybody, and they look for another.
+ *
  * Exit status 0: it has served, or somebody else already does. What went wrong before it served is said on stderr.
  */
 #include "base/mem.h"
@@ -37,6 +39,7 @@ static const char lock_name[] = "governor.lock";
 struct door {
     int listener, lock; /* -1: none yet */
     struct sockaddr_un at;
+    struct stat made; /* the socket there; st_ino 0: none yet */
 };
 
 static int fail_errno(struct bh_err *err, const char *what)
@@ -132,6 +135,30 @@ static int open_door(struct door *d, const char *path, struct bh_err *err)
     return rc;
 }
 
+static int know_socket(struct door *d, struct bh_err *err)
+{
+    return stat(d->at.sun_path, &d->made) == 0
+               ? BH_OK
+               : bh_fail(err, BH_SYSTEM, "the governor: '%s': %s", d->at.sun_path, strerrordesc_np(errno));
+}
+
+/* Somebody may have taken the socket away, or put another in its place. Its number is not given again while this one listens. */
+static bool is_found(void *arg)
+{
+    const struct door *d = arg;
+    struct stat now;
+    if (stat(d->at.sun_path, &now) < 0)
+        return errno != ENOENT && errno != ENOTDIR;
+    return now.st_ino == d->made.st_ino && now.st_dev == d->made.st_dev;
+}
+
+/* Another's stays where it is. */
+static void take_away(struct door *d)
+{
+    if (is_found(d))
+        (void)unlink(d->at.sun_path);
+}
+
 /* Whoever holds the lock is about to connect. Whoever connected without it is still to be heard. */
 static bool close_door(void *arg)
 {
@@ -143,7 +170,7 @@ static bool close_door(void *arg)
         (void)flock(d->lock, LOCK_UN);
         return false;
     }
-    (void)unlink(d->at.sun_path); /* the lock goes with the process */
+    take_away(d); /* the lock goes with the process */
     return true;
 }
 
@@ -152,7 +179,7 @@ static bool close_door(void *arg)
 static void shut_door(struct door *d)
 {
     if (flock(d->lock, LOCK_EX | LOCK_NB) == 0)
-        (void)unlink(d->at.sun_path);
+        take_away(d);
     close(d->listener);
     close(d->lock);
 }
@@ -233,6 +260,7 @@ static int serve(struct door *d, const struct bh_driver *driver, void *self, str
                                      .gauge = &bh_gauge_driver,
                                      .idle_ns = IDLE_S * UINT64_C(1000000000),
                                      .may_end = close_door,
+                                     .is_found = is_found,
                                      .arg = d};
     struct bh_serve *s = NULL;
     int rc = read_wish(&config.slices_only, err);
@@ -266,6 +294,8 @@ int main(int argc, char **argv)
     int rc = open_door(&d, argc == 2 ? argv[1] : NULL, &err);
     if (rc == BH_BUSY)
         return 0;
+    if (rc == BH_OK)
+        rc = know_socket(&d, &err);
     if (rc == BH_OK)
         rc = leave_launcher(&d, &err);
     if (rc == BH_OK)

@@ -55,6 +55,7 @@ struct bh_serve {
     uint64_t now_ns, next_ns, idle_since_ns;
     uint64_t timer_ns; /* what the timer is set to; 0: not known */
     uint64_t beat_ns;  /* when wardens last had a sign of life */
+    uint64_t found_ns; /* when it was last looked whether this one is found */
     size_t wardens;
     size_t connected;
     struct connection at[BH_SERVE_CONNECTIONS];
@@ -493,6 +494,8 @@ static uint64_t next_time(const struct bh_serve *s)
         next = s->idle_since_ns + s->config.idle_ns;
     if (s->wardens && s->beat_ns + BEAT_NS < next)
         next = s->beat_ns + BEAT_NS;
+    if (s->config.is_found && s->found_ns + SECOND_NS < next)
+        next = s->found_ns + SECOND_NS;
     return next;
 }
 
@@ -533,6 +536,15 @@ static void look_if_idle(struct bh_serve *s)
         s->idle_since_ns = s->now_ns;
 }
 
+/* Whoever has lost this one does not come back: nobody could end what it holds. */
+static void look_if_found(struct bh_serve *s)
+{
+    if (!s->config.is_found || s->now_ns < s->found_ns + SECOND_NS)
+        return;
+    s->found_ns = s->now_ns;
+    s->over = s->over || !s->config.is_found(s->config.arg);
+}
+
 static bool has_promised_pauses(const struct bh_state *s)
 {
     for (size_t i = 0; i < s->n; i++)
@@ -556,7 +568,9 @@ static int turn(struct bh_serve *s, int wait_ms, const uint64_t *now_ns, struct 
     s->next_ns = bh_steer_step(s->steer, s->now_ns);
     beat(s);
     bh_state_forget(&s->state, s->now_ns > LINGER_NS ? s->now_ns - LINGER_NS : 0);
-    look_if_idle(s);
+    look_if_found(s);
+    if (!s->over)
+        look_if_idle(s);
     return n < 0 ? 0 : n;
 }
 
@@ -603,7 +617,7 @@ int bh_serve_new(const struct bh_serve_config *config, struct bh_serve **ret, st
     s->config = *config;
     s->steer = bh_steer_new(&steer);
     s->next_ns = BH_STEER_NEVER;
-    s->now_ns = s->idle_since_ns = config->clock ? config->clock() : 0;
+    s->now_ns = s->idle_since_ns = s->found_ns = config->clock ? config->clock() : 0;
     for (size_t i = 0; i < BH_SERVE_CONNECTIONS; i++)
         s->at[i].fd = -1;
     s->epoll = epoll_create1(EPOLL_CLOEXEC);

@@ -32,6 +32,9 @@ struct bh_serve_config {
     uint64_t idle_ns;        /* so long without a connection, and may_end is asked; 0: never */
     /* Nobody is at the door, and the door is closed now. false: somebody may come. */
     bool (*may_end)(void *arg);
+    /* Asked every second. false: who looks for it does not find this one, so that it ends: another may be there already. NULL: it is
+     * found. */
+    bool (*is_found)(void *arg);
     void *arg;
 };
 
@@ -42,7 +45,7 @@ int bh_serve_new(const struct bh_serve_config *config, struct bh_serve **ret, st
 size_t bh_serve_free(struct bh_serve *s);
 
 uint64_t bh_serve_clock(void); /* CLOCK_MONOTONIC, in ns */
-/* Until it is told to stop or has been idle. Failures of single peers are none. Needs a clock. */
+/* Until it is told to stop, has been idle or is not found any more. Failures of single peers are none. Needs a clock. */
 int bh_serve_run(struct bh_serve *s, struct bh_err *err) BH_MUST_USE;
 
 /* For tests, which have time of their own: everything that is there to be done at that time, without waiting. */

@@ -251,6 +251,26 @@ def test_an_order_that_was_told_to_have_failed_is_not_done():
         finish(p)
 
 
+def test_a_pause_can_be_ended_where_the_run_folder_is_removed():
+    with shared() as env:
+        a = spin(env, '--share', '100', '--name', 'a')
+        until(lambda: row(env, 'a'))
+        order(env, 'pause', 'a')
+        before = governor(env)
+        shutil.rmtree('run')
+        until(lambda: list(run.governors(env)) not in ([], [before]) and row(env, 'a'))  # another one, ...
+        until(lambda: len(list(run.governors(env))) == 1)  # ... and no other
+        run.done(a)  # it goes on
+        order(env, 'pause', 'a')
+        same(row(env, 'a')['state'], 'paused')
+        order(env, 'resume', 'a')
+        b = spin(env, '--share', '100', '--name', 'b')
+        until(lambda: {'a', 'b'} <= rows(env).keys())
+        same(len(list(run.governors(env))), 1)
+        for p in (a, b):
+            run.rate(p)
+
+
 @contextlib.contextmanager
 def locked(path='run/governor.lock'):
     """Somebody holds it who does not get on."""

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
@@ -217,6 +218,33 @@ def test_after_a_kill_another_one_takes_its_place():
         s.close()
         end(q)
         p.communicate()
+
+
+def test_one_whose_socket_is_gone_hangs_up_and_goes():
+    with node() as env:
+        p = start(env)
+        s = dial()
+        same(say_join(s, 1)[0], 0)
+        os.unlink('run/governor.sock')
+        end(p)
+        while s.recv(4096):  # signs of life
+            pass
+
+
+def test_one_whose_socket_is_anothers_leaves_that_alone():
+    with node() as env:
+        p = start(env)
+        s = dial()
+        same(say_join(s, 1)[0], 0)
+        shutil.rmtree('run')
+        os.mkdir('run')
+        q = start(env)
+        t = dial()
+        same(say_join(t, 1, lease=1)[0], 0)
+        end(p)
+        same(rows(dial()), [(1, b'train')])
+        t.close()
+        end(q)
 
 
 def test_nonsense_ends_that_connection_alone():
