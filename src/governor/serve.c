@@ -2,6 +2,8 @@
 /* serve.c - connections, messages by the table, and when to do what. */
 #include "governor/serve.h"
 
+#include "governor/refused.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -22,6 +24,7 @@ enum {
     AT_LISTENER = BH_SERVE_CONNECTIONS,
     AT_TIMER,
     AT_STOP,
+    AT_REFUSED, /* and those after it */
 };
 #define SECOND_NS UINT64_C(1000000000)
 #define BEAT_NS   (BH_GOVERN_BEAT_MS * UINT64_C(1000000))
@@ -58,6 +61,7 @@ struct bh_serve {
     uint64_t found_ns; /* when it was last looked whether this one is found */
     size_t wardens;
     size_t connected;
+    struct bh_refused refused;
     struct connection at[BH_SERVE_CONNECTIONS];
 };
 
@@ -190,7 +194,7 @@ int bh_serve_connect(struct bh_serve *s, int fd, struct bh_err *err)
     const struct connection stranger = {.fd = fd};
     if (why) {
         (void)answer(&stranger, c ? BH_DENIED : BH_BUSY, 0, why);
-        close(fd);
+        bh_refused_add(&s->refused, fd);
         return bh_fail(err, c ? BH_DENIED : BH_BUSY, "%s", why);
     }
     struct epoll_event e = {.events = EPOLLIN, .data.u32 = (uint32_t)(c - s->at)};
@@ -522,6 +526,8 @@ static void take_event(struct bh_serve *s, const struct epoll_event *e)
         take_connections(s);
     else if (at == AT_STOP)
         s->over = true;
+    else if (at >= AT_REFUSED)
+        bh_refused_hear(&s->refused, at - AT_REFUSED);
     else if (at < BH_SERVE_CONNECTIONS && s->at[at].fd >= 0)
         attend(s, &s->at[at]);
 }
@@ -621,6 +627,7 @@ int bh_serve_new(const struct bh_serve_config *config, struct bh_serve **ret, st
     for (size_t i = 0; i < BH_SERVE_CONNECTIONS; i++)
         s->at[i].fd = -1;
     s->epoll = epoll_create1(EPOLL_CLOEXEC);
+    bh_refused_init(&s->refused, s->epoll, AT_REFUSED);
     s->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     int rc = BH_OK;
     if (s->epoll < 0 || s->timer < 0)
@@ -649,6 +656,7 @@ size_t bh_serve_free(struct bh_serve *s)
         bh_vec_fini(&s->at[i].rows);
         bh_vec_fini(&s->at[i].noise);
     }
+    bh_refused_fini(&s->refused);
     (void)bh_gauge_free(s->gauge); /* after the peers know: it may have to be waited for */
     bh_steer_free(s->steer);
     bh_state_fini(&s->state);

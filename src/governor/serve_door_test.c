@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is turned away hears why, what one connection may hold, and a governor that nobody finds. */
+#include "base/test.h"
+#include "governor/serve_fixture.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static bool begin(void)
+{
+    return begin_with((struct bh_serve_config){.listener = -1, .stop = -1});
+}
+
+static int answered(int fd)
+{
+    struct bh_govern_answer a = {0};
+    return recv(fd, &a, sizeof(a), MSG_DONTWAIT) == sizeof(a) && a.op == BH_GOVERN_ANSWER ? a.code : 1;
+}
+
+static int joins(uint32_t pid, const char *name)
+{
+    struct bh_govern_join j = {
+        .op = BH_GOVERN_JOIN, .version = BH_GOVERN_WIRE_VERSION, .root_pid = pid, .weight = 10};
+    const struct bh_govern_channels m = {
+        .op = BH_GOVERN_HAS, .pid = pid, .client = pid, .n = 1, .names = {1}};
+    (void)snprintf(j.name, sizeof(j.name), "%s", name);
+    (void)fake_make(&fake, 0, pid, (struct bh_driver_channel){pid, 1});
+    fake_pid(&fake, pid)->busy = true;
+    const int fd = dial();
+    return fd >= 0 && say(fd, &j, sizeof(j)) && answered(fd) == BH_OK && say(fd, &m, sizeof(m)) ? fd : -1;
+}
+
+static struct bh_govern_order order_of(uint32_t what, const char *name)
+{
+    struct bh_govern_order o = {.op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_VERSION, .what = what};
+    (void)snprintf(o.name, sizeof(o.name), "%s", name);
+    return o;
+}
+
+static int orders(int fd, uint32_t what, const char *name)
+{
+    const struct bh_govern_order o = order_of(what, name);
+    return say(fd, &o, sizeof(o)) ? answered(fd) : 1;
+}
+
+/* Its end of a connection on which it has already said something. */
+static int comes_with_an_order(void)
+{
+    const struct bh_govern_order o = order_of(BH_GOVERN_PAUSE, "it");
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0 ||
+        send(pair[0], &o, sizeof(o), 0) != sizeof(o) || bh_serve_connect(s, pair[1], NULL) != BH_BUSY)
+        return -1;
+    return pair[0];
+}
+
+TEST(who_finds_no_room_hears_so)
+{
+    int fds[BH_SERVE_CONNECTIONS];
+    const struct bh_govern_order more = order_of(BH_GOVERN_RESUME, "it");
+    char c;
+    CHECK(begin());
+    for (size_t i = 0; i < BH_SERVE_CONNECTIONS; i++)
+        CHECK((fds[i] = dial()) >= 0);
+    const int late = comes_with_an_order();
+    CHECK(late >= 0);
+    bh_serve_round(s, now);
+    CHECK(say(late, &more, sizeof(more))); /* whatever it says */
+    CHECK_EQ(answered(late), BH_BUSY);
+    CHECK_EQ(recv(late, &c, 1, 0), 0);
+    close(late);
+    for (size_t i = 0; i < BH_SERVE_CONNECTIONS; i++)
+        close(fds[i]);
+    bh_serve_round(s, now);
+    const int fd = dial(); /* and there is room again */
+    CHECK(fd >= 0);
+    close(fd);
+    CHECK_EQ(bh_serve_free(s), 0);
+}
+
+static uint32_t looks;
+static bool found;
+
+static bool is_found(void *arg)
+{
+    (void)arg;
+    looks++;
+    return found;
+}
+
+TEST(one_that_nobody_finds_lets_go_and_ends)
+{
+    found = true;
+    looks = 0;
+    CHECK(begin_with((struct bh_serve_config){.listener = -1, .stop = -1, .is_found = is_found}));
+    const int a = joins(1, "a"), o = dial();
+    CHECK(a >= 0 && o >= 0);
+    CHECK_EQ(orders(o, BH_GOVERN_PAUSE, "a"), BH_OK);
+    work(5000 * MS);
+    CHECK(looks >= 4 && looks <= 6 && !bh_serve_is_over(s) && fake_paused(&fake) == 1);
+    found = false;
+    work(1100 * MS);
+    CHECK(bh_serve_is_over(s));
+    CHECK_EQ(bh_serve_free(s), 0);
+    CHECK_EQ(fake_paused(&fake), 0);
+    close(a), close(o);
+}
+
+TEST_MAIN
