@@ -414,6 +414,9 @@ static int carry_out(struct bh_serve *s, struct connection *c, struct bh_governe
     if (what == BH_GOVERN_SUSPEND && is_half_suspended(s, c, l->id))
         return bh_fail(err, BH_BUSY, "somebody else suspends lease %llu at the moment",
                        (unsigned long long)l->id);
+    if (what == BH_GOVERN_SUSPEND && c->suspends && c->suspends != l->id)
+        return bh_fail(err, BH_BUSY, "lease %llu is being suspended on this connection: one at a time",
+                       (unsigned long long)c->suspends);
     if (what == BH_GOVERN_SUSPENDED && c->suspends != l->id)
         return bh_fail(err, BH_CONFLICT, "nobody suspends lease %llu on this connection",
                        (unsigned long long)l->id);
@@ -654,6 +657,7 @@ size_t bh_serve_free(struct bh_serve *s)
         if (s->at[i].fd >= 0)
             close(s->at[i].fd);
         bh_vec_fini(&s->at[i].rows);
+        bh_vec_fini(&s->at[i].pids);
         bh_vec_fini(&s->at[i].noise);
     }
     bh_refused_fini(&s->refused);

@@ -78,6 +78,32 @@ TEST(who_finds_no_room_hears_so)
     CHECK_EQ(bh_serve_free(s), 0);
 }
 
+static uint32_t hold_of(uint64_t lease)
+{
+    for (size_t i = 0; i < bh_serve_state(s)->n; i++)
+        if (bh_serve_state(s)->at[i]->id == lease)
+            return bh_serve_state(s)->at[i]->hold;
+    return UINT32_MAX;
+}
+
+TEST(a_connection_suspends_one_at_a_time)
+{
+    CHECK(begin());
+    const int a = joins(1, "a"), b = joins(2, "b"), o = dial();
+    CHECK(a >= 0 && b >= 0 && o >= 0);
+    CHECK_EQ(orders(o, BH_GOVERN_SUSPEND, "a"), BH_OK);
+    CHECK_EQ(orders(o, BH_GOVERN_SUSPEND, "b"), BH_BUSY);
+    CHECK(hold_of(1) == BH_HOLD_SUSPENDED && hold_of(2) == BH_HOLD_NONE);
+    CHECK_EQ(orders(o, BH_GOVERN_SUSPENDED, "a"), BH_OK); /* then the next one */
+    CHECK_EQ(orders(o, BH_GOVERN_SUSPEND, "b"), BH_OK);
+    CHECK_EQ(hold_of(2), BH_HOLD_SUSPENDED);
+    close(o);
+    bh_serve_round(s, now);
+    CHECK(hold_of(1) == BH_HOLD_SUSPENDED && hold_of(2) == BH_HOLD_NONE);
+    close(a), close(b);
+    CHECK_EQ(bh_serve_free(s), 0);
+}
+
 static uint32_t looks;
 static bool found;
 

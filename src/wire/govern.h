@@ -112,7 +112,8 @@ enum bh_govern_what {
     BH_GOVERN_PAUSE = 1, /* until it is resumed, whatever the shares say */
     BH_GOVERN_RESUME,
     /* Its memory is about to leave the card: hands off its channels, and its share is the others'. Until SUSPENDED comes on the
-     * same connection it ends with that, and what was before is put back. */
+     * same connection it ends with that, and what was before is put back. One at a time on a connection: another is refused
+     * (BH_BUSY). */
     BH_GOVERN_SUSPEND,
     BH_GOVERN_SUSPENDED, /* it has left, and that lasts */
 };
