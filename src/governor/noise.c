@@ -581,10 +581,12 @@ uint32_t bh_noise_judge(struct bh_noise *n, struct bh_noise_uses *ret)
     for (uint32_t i = 0; i < n->n; i++) {
         judge_copies(n, i);
         judge_tenant(n, i);
-        n->in.tenants[i] = (struct bh_culprit_tenant){.id = n->tenants[i].lease,
-                                                      .name = n->tenants[i].name,
-                                                      .tells = n->tenants[i].word.speaks,
-                                                      .worth_permille = n->judged[i].worth_permille};
+        n->in.tenants[i] =
+            (struct bh_culprit_tenant){.id = n->tenants[i].lease,
+                                       .name = n->tenants[i].name,
+                                       .tells = n->tenants[i].word.speaks,
+                                       .was_alone = bh_word_alone_milli(&n->tenants[i].word) > 0,
+                                       .worth_permille = n->judged[i].worth_permille};
     }
     bh_culprit_levels(&n->in, &n->levels);
     bh_culprit_find(&n->in, &n->levels, n->found);

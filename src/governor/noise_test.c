@@ -326,6 +326,28 @@ TEST(a_pcie_hog_that_has_no_turns)
     CHECK_EQ(uses_of(7)->permille[BH_CULPRIT_DRAM], BH_CULPRIT_UNKNOWN); /* it has no turns to tell by */
 }
 
+/* A hog that takes no time of the card is no company by which a word could be judged. */
+TEST(a_victim_beside_one_that_only_copies_was_alone)
+{
+    begin(2);
+    heard.at[B].tells = true;
+    heard.at[B].own_p99_us = UINT32_MAX;
+    for (uint32_t s = 0; s < 60; s++) {
+        has_part(A, 0);
+        heard.at[A].there_permille = s < 30 ? 0 : 1000;
+        has_part(B, 1000);
+        heard.at[B].target_permille = 1000;
+        heard.at[B].gpu_us = 200000;
+        heard.at[B].own_done += s < 30 ? 10000 : 5000;
+        heard.at[B].own_lines += 2;
+        look.sample.pcie_rx_kbps = s < 30 ? 5 : 860;
+        add();
+    }
+    CHECK(strstr(words(), "lease 9 (serve): whether a turn of it does less work"));
+    CHECK(strstr(words(), "it tells its own rate, but did not work beside others for long enough"));
+    CHECK(!strstr(words(), "was not alone"));
+}
+
 /* Half a minute of the same tells nothing new, and what was seen before it is not forgotten for that. */
 TEST(what_was_seen_without_a_neighbour_is_kept)
 {

@@ -533,6 +533,17 @@ static void missing_words(uint32_t missing, struct bh_buf *out)
         }
 }
 
+/* It takes both, to be compared. Copies take no time of the card: beside one that only copies it counts as alone. */
+static const char *why_no_rate(const struct bh_culprit_tenant *t)
+{
+    if (!t->tells)
+        return "offers no rate of its own\n";
+    return t->was_alone
+               ? "tells its own rate, but did not work beside others for long enough (who only copies is "
+                 "not counted: that takes no time of the card)\n"
+               : "tells its own rate, but was not alone on the card for long enough\n";
+}
+
 static void untold_words(const struct bh_culprit_in *in, const struct bh_culprit_finding *f,
                          struct bh_buf *out)
 {
@@ -543,9 +554,7 @@ static void untold_words(const struct bh_culprit_in *in, const struct bh_culprit
             out,
             ": whether a turn of it does less work than it would alone (memory bandwidth, caches, PCIe, power) "
             "cannot be told: it ");
-        bh_buf_str(out, in->tenants[f->victim].tells
-                            ? "tells its own rate, but was not alone on the card for long enough\n"
-                            : "offers no rate of its own\n");
+        bh_buf_str(out, why_no_rate(&in->tenants[f->victim]));
         return;
     case BH_CULPRIT_NO_TIME:
         bh_buf_printf(out, " is slowed; by whom cannot be told, because %s is missing",

@@ -442,6 +442,9 @@ TEST(one_that_tells_and_was_never_alone_is_said)
         "lease 9 (serve): whether a turn of it does less work than it would alone (memory bandwidth, caches, "
         "PCIe, power) cannot be told: it tells its own rate, but was not alone on the card for long enough\n"));
     CHECK(strstr(words(), "cannot be told: it offers no rate of its own\n")); /* the other */
+    in.tenants[B].was_alone = true; /* then it is the company that is missing */
+    CHECK(strstr(words(), "it tells its own rate, but did not work beside others for long enough"));
+    CHECK(!strstr(words(), "was not alone"));
 }
 
 TEST(raw_numbers_become_levels)
