@@ -253,16 +253,3 @@ int bh_govern_step(struct bh_govern *g, const struct bh_govern_in *in, struct bh
     tell(g, &w, out);
     return 0;
 }
-
-void bh_govern_release(const struct bh_govern *g, struct bh_govern_out *out)
-{
-    const struct need w = {.mode = BH_GOVERN_FREE};
-    tell(g, &w, out);
-    out->mode = BH_GOVERN_FREE;
-    out->turns = out->open_loop = out->pause_first = out->settled = 0;
-    for (uint32_t i = 0; i < out->n; i++) {
-        out->at[i].paused = 0;
-        out->at[i].slice_us = g->config.default_slice_us;
-        out->at[i].level = (uint8_t)g->config.default_level;
-    }
-}

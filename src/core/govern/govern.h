@@ -130,7 +130,5 @@ void bh_govern_free(struct bh_govern *g);
 /* A refused input (too many, a doubled id, a number out of range) changes nothing, neither g nor *out. */
 int bh_govern_step(struct bh_govern *g, const struct bh_govern_in *in, struct bh_govern_out *out,
                    struct bh_err *err) BH_MUST_USE;
-/* What to apply when the controller goes away: everybody runs, with the driver's own slices. */
-void bh_govern_release(const struct bh_govern *g, struct bh_govern_out *out);
 
 #endif

@@ -222,23 +222,4 @@ TEST(who_runs_though_paused_is_named)
     CHECK(named > 0);
 }
 
-TEST(let_go_everybody_runs)
-{
-    struct bh_govern *g = fresh();
-    struct bh_govern_out out = {0};
-    struct bh_govern_asked a[] = {busy(1, 10, 200000), busy(2, 10, 2000000), busy(3, 10, 2000000)};
-    a[0].latency = BH_GOVERN_LATENCY;
-    const int rc = step(g, &out, 3, a);
-    bh_govern_release(g, &out);
-    bh_govern_free(g);
-    CHECK_EQ(rc, 0);
-    CHECK_EQ(out.n, 3);
-    for (uint32_t i = 0; i < out.n; i++) {
-        CHECK_EQ(out.at[i].paused, 0);
-        CHECK_EQ(out.at[i].slice_us, 2000);
-        CHECK_EQ(out.at[i].level, 1);
-    }
-    CHECK_EQ(out.mode + out.turns, 0);
-}
-
 TEST_MAIN
