@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum goal { GOAL_LOCKED, GOAL_OUT, GOAL_IN, GOAL_RUNNING, GOALS };
-enum { STATES = CU_PROCESS_RESTORING + 1, ROUNDS = 8, NAPS = 12000 };
+enum { STATES = CU_PROCESS_RESTORING + 1, ROUNDS = 8, NAPS = 12000, ENDING_NAPS = 10 };
 /* Beside the steps: what else may follow from a state. */
 enum { ARRIVED = BH_CHECKPOINT_STEPS, STUCK, WAIT };
 
@@ -133,6 +133,27 @@ static int look(const struct run *r, uint32_t pid, int *ret, struct bh_err *err)
                        "process %" PRIu32 ": look: this driver names a state %d that is not known", pid,
                        *ret);
     return BH_OK;
+}
+
+/* One that ends is no CUDA process a while before it is gone. */
+static bool has_ended(const struct run *r, uint32_t pid, int rc)
+{
+    bool ended = false;
+    if (rc != BH_NOT_FOUND && rc != BH_SYSTEM) /* what is said of one that is not there */
+        return false;
+    for (int i = 0; i < ENDING_NAPS && !ended; i++) {
+        ended = !r->ops->alive(pid);
+        if (!ended)
+            r->ops->nap();
+    }
+    return ended;
+}
+
+static int fail_ended(uint32_t pid, struct bh_err *err)
+{
+    return bh_fail(err, BH_NOT_FOUND,
+                   "process %" PRIu32 " ended while it was being suspended: nothing of it is left to restore",
+                   pid);
 }
 
 static uint64_t now_ns(void)
@@ -312,7 +333,7 @@ static int put_back(const struct run *r, const uint32_t *pids, const int *states
             continue;
         const enum goal goal = states[i] == CU_PROCESS_LOCKED ? GOAL_IN : GOAL_RUNNING;
         int rc = drive(&undo, pids[i], goal, &why);
-        if (rc < 0 && first == BH_OK)
+        if (rc < 0 && first == BH_OK && !has_ended(r, pids[i], rc))
             first = bh_fail(err, why.code, "%s", why.msg);
     }
     return first;
@@ -323,11 +344,16 @@ static int suspend_all(const struct run *r, const uint32_t *pids, const int *sta
 {
     static const enum goal order[] = {GOAL_LOCKED, GOAL_OUT};
     struct bh_err why = {0}, worse = {0};
+    bool ended = false;
     int rc = BH_OK;
     for (size_t g = 0; g < BH_COUNT_OF(order); g++)
         for (size_t i = 0; i < n && rc == BH_OK; i++) {
             rc = check_signals(signals, &why);
-            rc = rc < 0 ? rc : drive(r, pids[i], order[g], &why);
+            if (rc < 0)
+                break;
+            rc = drive(r, pids[i], order[g], &why);
+            ended = rc < 0 && has_ended(r, pids[i], rc);
+            rc = ended ? fail_ended(pids[i], &why) : rc;
         }
     if (rc == BH_OK)
         rc = check_signals(signals, &why);
@@ -336,7 +362,7 @@ static int suspend_all(const struct run *r, const uint32_t *pids, const int *sta
     if (put_back(r, pids, states, n, &worse) < 0)
         return bh_fail(err, (enum bh_code)rc, "%.220s; and putting back failed: %.200s; restore again",
                        why.msg, worse.msg);
-    return bh_fail(err, (enum bh_code)rc, "%s; all was put back", why.msg);
+    return bh_fail(err, (enum bh_code)rc, "%s%s", why.msg, ended && n == 1 ? "" : "; all was put back");
 }
 
 int bh_checkpoint_suspend_by(const struct bh_checkpoint_ops *ops, const uint32_t *pids, size_t n,
@@ -349,8 +375,10 @@ int bh_checkpoint_suspend_by(const struct bh_checkpoint_ops *ops, const uint32_t
         return rc;
     BH_AUTOFREE int *states = bh_alloc(n, sizeof(*states));
     const sigset_t signals = signals_blocked(&before);
-    for (size_t i = 0; i < n && rc == BH_OK; i++)
+    for (size_t i = 0; i < n && rc == BH_OK; i++) {
         rc = look(&r, pids[i], &states[i], err);
+        rc = rc < 0 && has_ended(&r, pids[i], rc) ? fail_ended(pids[i], err) : rc;
+    }
     rc = rc < 0 ? rc : check_room(ops, pids, states, n, err);
     rc = rc < 0 ? rc : suspend_all(&r, pids, states, n, &signals, err);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -374,7 +402,8 @@ int bh_checkpoint_restore_by(const struct bh_checkpoint_ops *ops, const uint32_t
             struct bh_err why = {0};
             if (failed[i] || !ops->alive(pids[i]))
                 continue;
-            failed[i] = drive(&r, pids[i], order[g], &why) < 0;
+            const int failure = drive(&r, pids[i], order[g], &why);
+            failed[i] = failure < 0 && !has_ended(&r, pids[i], failure);
             if (failed[i] && rc == BH_OK) {
                 rc = why.code;
                 first = why;

@@ -12,14 +12,32 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 
 #define LIBRARY "libcuda.so.1"
 
+/* Dead, and its parent has not looked yet. One whose first thread alone has ended says so, too, and has others. */
+static bool is_zombie(uint32_t pid)
+{
+    char path[40], line[128];
+    bool dead = false, alone = false;
+    (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof(line), f)) {
+        dead |= bh_str_starts(line, "State:\tZ");
+        alone |= bh_str_eq(line, "Threads:\t1\n");
+    }
+    if (f)
+        fclose(f);
+    return dead && alone;
+}
+
 static bool is_alive(uint32_t pid)
 {
-    return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
+    return (kill((pid_t)pid, 0) == 0 || errno != ESRCH) && !is_zombie(pid);
 }
 
 static void take_nap(void)

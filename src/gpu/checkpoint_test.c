@@ -13,6 +13,7 @@ enum { FIRST = 2000000, MANY = 3, NEVER = -1 };
 static struct world {
     int state[MANY];
     bool gone[MANY];
+    int dies_at, dies; /* at the n-th step this one ends; the kernel knows of it after some naps */
     uint64_t held[MANY];
     int fail_call, fail_with; /* the n-th step of all, from 0 on */
     int again;                /* and so many after it */
@@ -39,6 +40,10 @@ static int step(const char *what, int pid, int from, int to)
     note(what, pid);
     if (nth == w.signal_at)
         (void)raise(SIGTERM);
+    if (nth == w.dies_at)
+        w.gone[w.dies] = true;
+    if (w.gone[pid - FIRST])
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (nth >= w.fail_call && w.fail_call != NEVER && nth <= w.fail_call + w.again) {
         *state = w.ruins ? CU_PROCESS_FAILED : *state;
         return w.fail_with;
@@ -82,7 +87,7 @@ static int error_name(int result, const char **ret)
 }
 static bool alive(uint32_t pid)
 {
-    return !w.gone[pid - FIRST];
+    return pid < FIRST || !w.gone[pid - FIRST] || (w.dies_at != NEVER && w.naps < 3);
 }
 static void held(const uint32_t *of, uint64_t *ret, size_t n)
 {
@@ -105,7 +110,7 @@ static const struct bh_checkpoint_ops ops = {state,      lock,  checkpoint, rest
 
 static void begin(void)
 {
-    w = (struct world){.fail_call = NEVER, .signal_at = NEVER};
+    w = (struct world){.fail_call = NEVER, .signal_at = NEVER, .dies_at = NEVER};
 }
 
 static bool all_are(int what)
@@ -351,6 +356,43 @@ TEST(who_is_no_cuda_process_is_named_before_anything_begins)
     CHECK_EQ(bh_checkpoint_state_by(&ops, FIRST, &now, &err), BH_REFUSED);
     w.gone[1] = true; /* one that ended while it was suspended has nothing to restore */
     w.state[0] = CU_PROCESS_LOCKED;
+    CHECK_EQ(bh_checkpoint_restore_by(&ops, pids, 2, NULL, &err), BH_OK);
+    CHECK_EQ(w.state[0], CU_PROCESS_RUNNING);
+}
+
+TEST(one_that_ends_half_way_leaves_nothing_to_restore)
+{
+    struct bh_err err = {0};
+    for (int nth = 0; nth < 2; nth++) {
+        begin();
+        w.dies_at = nth;
+        CHECK_EQ(bh_checkpoint_suspend_by(&ops, pids, 1, NULL, &err), BH_NOT_FOUND);
+        CHECK_STR(err.msg,
+                  "process 2000000 ended while it was being suspended: nothing of it is left to restore");
+    }
+    for (int nth = 0; nth < 2 * MANY; nth++) { /* the others are put back, whenever it is */
+        begin();
+        w.dies_at = nth;
+        w.dies = 1;
+        const int rc = bh_checkpoint_suspend_by(&ops, pids, MANY, NULL, &err);
+        if (nth == 2 * MANY - 1) { /* it was out already */
+            CHECK_EQ(rc, BH_OK);
+            continue;
+        }
+        CHECK_EQ(rc, BH_NOT_FOUND);
+        CHECK_STR(err.msg,
+                  "process 2000001 ended while it was being suspended: nothing of it is left to restore; all "
+                  "was put back");
+        CHECK(w.state[0] == CU_PROCESS_RUNNING && w.state[2] == CU_PROCESS_RUNNING);
+    }
+    begin(); /* before it began, and as it is brought back */
+    w.gone[0] = true;
+    CHECK_EQ(bh_checkpoint_suspend_by(&ops, pids, 1, NULL, &err), BH_NOT_FOUND);
+    CHECK(strstr(err.msg, "ended while"));
+    begin();
+    w.state[0] = w.state[1] = CU_PROCESS_CHECKPOINTED;
+    w.dies_at = 1;
+    w.dies = 1;
     CHECK_EQ(bh_checkpoint_restore_by(&ops, pids, 2, NULL, &err), BH_OK);
     CHECK_EQ(w.state[0], CU_PROCESS_RUNNING);
 }
