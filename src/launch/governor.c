@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "launch/patience.h"
 #include "launch/warden.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
@@ -409,6 +410,14 @@ static int bad_answer(struct bh_err *err)
         "it serves; if it does not, install all from one package");
 }
 
+/* Or it does not know such messages, and never answers. */
+static int fail_ended(struct bh_err *err)
+{
+    return bh_fail(err, BH_BUSY,
+                   "the governor ended before it answered; repeat the command (one that always does is of "
+                   "another version)");
+}
+
 /* The next message, waited for. */
 static ssize_t hear(int fd, int64_t until_ms, void *room, size_t size, struct bh_err *err)
 {
@@ -417,10 +426,10 @@ static ssize_t hear(int fd, int64_t until_ms, void *room, size_t size, struct bh
     const ssize_t n = ready == 1 ? recv(fd, room, size, MSG_TRUNC) : -1;
     if (ready == 0)
         return no_answer(err);
+    if (n == 0 || (ready == 1 && n < 0 && errno == ECONNRESET))
+        return fail_ended(err);
     if (n < 0)
         return bh_fail(err, BH_SYSTEM, "the governor: %s", strerrordesc_np(errno));
-    if (n == 0)
-        return bh_fail(err, BH_CONFLICT, "the governor hung up; it may be of another version");
     return (size_t)n > size ? bad_answer(err) : n;
 }
 
@@ -471,7 +480,7 @@ static int talk(int fd, const struct bh_govern_order *order, int64_t until_ms, s
 {
     union said m = {0};
     *ret_answered = false;
-    int rc = bh_fds_send(fd, order, sizeof(*order), NULL, 0, err);
+    int rc = bh_fds_send(fd, order, sizeof(*order), NULL, 0, NULL) < 0 ? fail_ended(err) : BH_OK;
     while (rc == BH_OK) {
         const ssize_t n = hear(fd, until_ms, &m, sizeof(m), err);
         if (n < 0)
@@ -496,22 +505,41 @@ static void forget_since(const struct bh_governor_all *before, struct bh_governo
     all->noise.n = before->noise.n;
 }
 
-static int ask_once(const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
-                    bool *ret_answered, struct bh_err *err)
+/* Of a governor that was killed; one that ends takes it away. */
+static bool is_socket_left(void)
+{
+    struct sockaddr_un at;
+    struct stat st;
+    return address(&at, NULL) == BH_OK && lstat(at.sun_path, &st) == 0;
+}
+
+/* ret_fd NULL: the connection ends with the answer. */
+static int ask_one(const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
+                   int *ret_fd, bool *ret_answered, struct bh_err *err)
+{
+    int fd, rc = connect_until(until_ms, &fd, err);
+    if (rc < 0)
+        return rc;
+    rc = talk(fd, order, until_ms, all, ret_answered, err);
+    if (rc == BH_OK && ret_fd)
+        *ret_fd = fd;
+    else
+        close(fd);
+    return rc;
+}
+
+static int ask_once(const struct bh_govern_order *order, struct bh_patience *p, struct bh_governor_all *all,
+                    int *ret_fd, bool *ret_answered, struct bh_err *err)
 {
     const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
-    *ret_answered = false;
-    /* One that ends lets go of those at its door whom it has not heard: they are for the next one, or there is none. */
-    for (bool again = true;; again = false) {
-        int fd, rc = connect_until(until_ms, &fd, err);
-        if (rc < 0)
-            return rc;
-        rc = talk(fd, order, until_ms, all, ret_answered, err);
-        close(fd);
-        if (rc != BH_SYSTEM || *ret_answered || !again)
-            return rc;
+    int rc;
+    do {
         forget_since(&before, all);
-    }
+        *ret_answered = false;
+        rc = ask_one(order, p->until_ms, all, ret_fd, ret_answered, err);
+    } while (bh_patience_again(p, rc, *ret_answered, is_socket_left()));
+    const bool killed = p->lost && rc == BH_NOT_FOUND && !*ret_answered && is_socket_left();
+    return killed ? fail_ended(err) : rc;
 }
 
 /* It was not carried out, and an older version may be. (What a governor refuses for another reason it refuses again.) */
@@ -524,10 +552,9 @@ static bool next_older(int rc, bool answered, struct bh_govern_order *order)
 }
 
 /* In the newest version that it takes, which is left in the order. */
-static int ask(struct bh_govern_order *order, int patience_ms, struct bh_governor_all *all,
+static int ask(struct bh_govern_order *order, struct bh_patience *p, struct bh_governor_all *all, int *ret_fd,
                struct bh_err *err)
 {
-    const int64_t until = bh_warden_now_ms() + patience_ms;
     const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
     bool answered;
     int rc;
@@ -536,17 +563,23 @@ static int ask(struct bh_govern_order *order, int patience_ms, struct bh_governo
         forget_since(&before, all);
         if (all)
             all->version = order->version;
-        rc = ask_once(order, until, all, &answered, err);
+        rc = ask_once(order, p, all, ret_fd, &answered, err);
     } while (next_older(rc, answered, order));
+    return rc;
+}
+
+static int list(struct bh_governor_all *add, struct bh_patience *p, struct bh_err *err)
+{
+    struct bh_govern_order order = {.op = BH_GOVERN_LIST};
+    const int rc = ask(&order, p, add, NULL, err);
+    add->older = rc == BH_OK && order.version < BH_GOVERN_WIRE_VERSION;
     return rc;
 }
 
 int bh_governor_list(struct bh_governor_all *add, int patience_ms, struct bh_err *err)
 {
-    struct bh_govern_order order = {.op = BH_GOVERN_LIST};
-    const int rc = ask(&order, patience_ms, add, err);
-    add->older = rc == BH_OK && order.version < BH_GOVERN_WIRE_VERSION;
-    return rc;
+    struct bh_patience p = bh_patience_of(patience_ms);
+    return list(add, &p, err);
 }
 
 /* A name that is a number is taken for one. */
@@ -570,22 +603,25 @@ static struct bh_govern_order order_of(uint64_t lease, enum bh_govern_what what)
 int bh_governor_order(uint64_t lease, enum bh_govern_what what, struct bh_err *err)
 {
     struct bh_govern_order order = order_of(lease, what);
-    return ask(&order, BH_GOVERNOR_MS, NULL, err);
+    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
+    return ask(&order, &p, NULL, NULL, err);
 }
 
 int bh_governor_order_by(const char *lease, enum bh_govern_what what, struct bh_err *err)
 {
     struct bh_govern_order order = order_of(0, what);
+    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
     const int rc = read_lease(lease, &order, err);
-    return rc < 0 ? rc : ask(&order, BH_GOVERNOR_MS, NULL, err);
+    return rc < 0 ? rc : ask(&order, &p, NULL, NULL, err);
 }
 
 /* Which version it takes, by an order that it cannot carry out: nobody has that number. */
 static uint32_t speaks(void)
 {
     struct bh_govern_order order = order_of(UINT64_MAX, BH_GOVERN_RESUME);
+    struct bh_patience p = bh_patience_of(SPEAKS_MS);
     struct bh_err err;
-    return ask(&order, SPEAKS_MS, NULL, &err) == BH_NOT_FOUND ? order.version : UINT32_MAX;
+    return ask(&order, &p, NULL, NULL, &err) == BH_NOT_FOUND ? order.version : UINT32_MAX;
 }
 
 int bh_governor_keep(int fd, uint32_t version, uint64_t lease, struct bh_err *err)
@@ -599,46 +635,49 @@ int bh_governor_keep(int fd, uint32_t version, uint64_t lease, struct bh_err *er
 int bh_governor_hold(uint64_t lease, int *ret_fd, uint32_t *ret_version, struct bh_err *err)
 {
     struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPEND);
-    const int64_t until = bh_warden_now_ms() + BH_GOVERNOR_MS;
-    bool answered = false;
-    int fd, rc;
-    do {
-        rc = connect_until(until, &fd, err);
-        if (rc < 0)
-            return rc;
-        rc = talk(fd, &order, until, NULL, &answered, err);
-        if (rc < 0)
-            close(fd);
-    } while (next_older(rc, answered, &order));
-    if (rc < 0)
-        return rc;
-    *ret_fd = fd;
-    *ret_version = order.version;
-    return BH_OK;
+    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
+    const int rc = ask(&order, &p, NULL, ret_fd, err);
+    if (rc == BH_OK)
+        *ret_version = order.version;
+    return rc;
+}
+
+static int pick(const struct bh_governor_all *all, const struct bh_govern_order *want,
+                struct bh_governor_all *add, struct bh_err *err)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < all->rows.n; i++) {
+        const struct bh_govern_row *r = &all->rows.at[i];
+        if (want->lease ? r->lease != want->lease : !bh_str_eq(r->name, want->name))
+            continue;
+        if (found && found != r->lease)
+            return bh_fail(err, BH_CONFLICT, "several leases are called '%s': give the number", want->name);
+        found = r->lease;
+        *bh_vec_push(&add->rows) = *r;
+    }
+    for (size_t i = 0; i < all->pids.n; i++)
+        if (all->pids.at[i].lease == found)
+            *bh_vec_push(&add->pids) = all->pids.at[i];
+    return found ? BH_OK : bh_fail(err, BH_NOT_FOUND, "no such lease");
 }
 
 int bh_governor_find(const char *lease, struct bh_governor_all *add, struct bh_err *err)
 {
+    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
     struct bh_govern_order want = {0};
-    struct bh_governor_all all = {0};
-    uint64_t found = 0;
     int rc = read_lease(lease, &want, err);
-    if (rc == BH_OK)
-        rc = bh_governor_list(&all, BH_GOVERNOR_MS, err);
-    for (size_t i = 0; rc == BH_OK && i < all.rows.n; i++) {
-        const struct bh_govern_row *r = &all.rows.at[i];
-        if (want.lease ? r->lease != want.lease : !bh_str_eq(r->name, want.name))
-            continue;
-        if (found && found != r->lease)
-            rc = bh_fail(err, BH_CONFLICT, "several leases are called '%s': give the number", want.name);
-        found = r->lease;
-        *bh_vec_push(&add->rows) = *r;
-    }
-    for (size_t i = 0; i < all.pids.n; i++)
-        if (all.pids.at[i].lease == found)
-            *bh_vec_push(&add->pids) = all.pids.at[i];
-    bh_governor_all_fini(&all);
-    if (rc == BH_OK && !found)
-        rc = bh_fail(err, BH_NOT_FOUND, "no lease '%.80s'; bulkhead shares lists them", lease);
-    return rc;
+    bool answered;
+    if (rc < 0)
+        return rc;
+    do {
+        struct bh_governor_all all = {0};
+        rc = list(&all, &p, err);
+        answered = rc == BH_OK;
+        if (rc == BH_OK)
+            rc = pick(&all, &want, add, err);
+        bh_governor_all_fini(&all);
+    } while (answered && bh_patience_again(&p, rc, answered, false));
+    return answered && rc == BH_NOT_FOUND
+               ? bh_fail(err, BH_NOT_FOUND, "no lease '%.80s'; bulkhead shares lists them", lease)
+               : rc;
 }

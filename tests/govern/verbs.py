@@ -186,6 +186,42 @@ def test_suspend_is_killed_half_way():
         assert ('running', False) in seen, seen
 
 
+def test_who_ends_while_it_is_suspended_leaves_nothing_to_restore():
+    for ms in (30, 60, 120):
+        with shared() as env, held(env, size='256MiB') as (pid, _):
+            parent = int(pathlib.Path(f'/proc/{pid}/stat').read_text().rsplit(')', 1)[1].split()[1])
+            os.kill(parent, signal.SIGSTOP)  # so that it is not reaped
+            try:
+                p = subprocess.Popen([BIN, 'suspend', 'a'], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                time.sleep(ms / 1000)
+                os.kill(pid, signal.SIGKILL)
+                _, err = p.communicate(timeout=60)
+            finally:
+                os.kill(parent, signal.SIGCONT)
+            assert b'no CUDA process' not in err and b'putting back failed' not in err, err
+            assert p.returncode == 0 or b'ended while' in err or b'nothing on a GPU' in err, (p.returncode, err)
+        for name in ('in', 'out', 'run', 'h'):
+            shutil.rmtree(name) if os.path.isdir(name) else os.path.exists(name) and os.unlink(name)
+
+
+def test_orders_while_governors_are_killed_reach_the_next_one():
+    with shared() as env:
+        p = spin(env, '--share', '100', '--name', 'a')
+        until(lambda: row(env, 'a'))
+        for i, verb in enumerate(('pause', 'resume') * 4):
+            at_once = i % 3 == 0
+            if at_once:
+                os.kill(governor(env), signal.SIGKILL)
+            q = subprocess.Popen([BIN, verb, 'a'], env=environment(**env), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            if not at_once:
+                time.sleep(0.002 * i)
+                os.kill(governor(env), signal.SIGKILL)
+            same((q.communicate(timeout=60), q.returncode), ((b'', b''), 0), (i, verb))
+            until(lambda: governor(env) and row(env, 'a'))
+        p.terminate()
+        finish(p)
+
+
 def test_a_suspension_that_fails_leaves_it_paused():
     with shared() as env:
         p = begin(env, TENANT, 'share', '16MiB', options=('--share', '100', '--memory', '4GiB', '--name', 'a'))
