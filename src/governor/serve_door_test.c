@@ -104,6 +104,32 @@ TEST(a_connection_suspends_one_at_a_time)
     CHECK_EQ(bh_serve_free(s), 0);
 }
 
+/* Its list goes with it: what is left is for a sanitizer to find. */
+TEST(it_ends_while_somebody_does_not_read_its_list)
+{
+    enum { MESSAGES = 40 };
+    const struct bh_govern_order list = {.op = BH_GOVERN_LIST, .version = BH_GOVERN_WIRE_VERSION};
+    struct bh_govern_pids m = {.op = BH_GOVERN_PIDS, .n = BH_GOVERN_SOME_PIDS};
+    const int small = 1;
+    int pair[2];
+    CHECK(begin());
+    const int a = joins(1, "a");
+    CHECK(a >= 0);
+    for (uint32_t i = 0; i < MESSAGES; i++) {
+        for (uint32_t k = 0; k < BH_GOVERN_SOME_PIDS; k++)
+            m.pids[k] = 1 + i * BH_GOVERN_SOME_PIDS + k;
+        m.more = i + 1 < MESSAGES;
+        CHECK(say(a, &m, sizeof(m)));
+    }
+    CHECK_EQ(bh_serve_state(s)->at[0]->pids.n, MESSAGES * BH_GOVERN_SOME_PIDS);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair), 0);
+    CHECK_EQ(setsockopt(pair[1], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+    CHECK_EQ(bh_serve_connect(s, pair[1], NULL), BH_OK);
+    CHECK(say(pair[0], &list, sizeof(list)));
+    CHECK_EQ(bh_serve_free(s), 0);
+    close(a), close(pair[0]);
+}
+
 static uint32_t looks;
 static bool found;
 
