@@ -61,7 +61,8 @@ int bh_state_meant(const struct bh_state *s, const struct bh_govern_order *o, st
 {
     struct bh_governed *found = o->lease ? bh_state_find(s, o->lease) : NULL;
     if (o->lease && !found)
-        return bh_fail(err, BH_NOT_FOUND, "no lease %" PRIu64 " shares a GPU here", o->lease);
+        return bh_fail(err, BH_NOT_FOUND,
+                       "no lease %" PRIu64 " shares a GPU here; bulkhead shares lists them", o->lease);
     for (size_t i = 0; !o->lease && i < s->n; i++) {
         struct bh_governed *l = s->at[i];
         if (l->server == BH_STATE_NOBODY || !o->name[0] || !bh_str_eq(l->name, o->name))
@@ -73,7 +74,8 @@ int bh_state_meant(const struct bh_state *s, const struct bh_govern_order *o, st
         found = l;
     }
     if (!found)
-        return bh_fail(err, BH_NOT_FOUND, "no lease named '%s' shares a GPU here", o->name);
+        return bh_fail(err, BH_NOT_FOUND, "no lease named '%s' shares a GPU here; bulkhead shares lists them",
+                       o->name);
     *ret = found;
     return BH_OK;
 }

@@ -513,6 +513,19 @@ static bool is_socket_left(void)
     return address(&at, NULL) == BH_OK && lstat(at.sun_path, &st) == 0;
 }
 
+/* By when its socket was made; where the clock was set meanwhile it is not known, and taken for old. */
+static bool is_governor_young(void)
+{
+    struct sockaddr_un at;
+    struct stat st;
+    struct timespec now;
+    if (address(&at, NULL) < 0 || lstat(at.sun_path, &st) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+        return false;
+    const int64_t ms =
+        (now.tv_sec - st.st_ctim.tv_sec) * INT64_C(1000) + (now.tv_nsec - st.st_ctim.tv_nsec) / 1000000;
+    return ms >= 0 && ms < BH_PATIENCE_FOLLOWED_MS;
+}
+
 /* ret_fd NULL: the connection ends with the answer. */
 static int ask_one(const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
                    int *ret_fd, bool *ret_answered, struct bh_err *err)
@@ -537,6 +550,7 @@ static int ask_once(const struct bh_govern_order *order, struct bh_patience *p, 
         forget_since(&before, all);
         *ret_answered = false;
         rc = ask_one(order, p->until_ms, all, ret_fd, ret_answered, err);
+        p->young = is_governor_young();
     } while (bh_patience_again(p, rc, *ret_answered, is_socket_left()));
     const bool killed = p->lost && rc == BH_NOT_FOUND && !*ret_answered && is_socket_left();
     return killed ? fail_ended(err) : rc;
@@ -676,6 +690,7 @@ int bh_governor_find(const char *lease, struct bh_governor_all *add, struct bh_e
         if (rc == BH_OK)
             rc = pick(&all, &want, add, err);
         bh_governor_all_fini(&all);
+        p.young = is_governor_young();
     } while (answered && bh_patience_again(&p, rc, answered, false));
     return answered && rc == BH_NOT_FOUND
                ? bh_fail(err, BH_NOT_FOUND, "no lease '%.80s'; bulkhead shares lists them", lease)

@@ -23,6 +23,10 @@ bool bh_patience_again(struct bh_patience *p, int rc, bool answered, bool socket
     if (p->brief)
         return first && now < p->until_ms;
     p->anew |= ended || (nobody && socket_left);
+    if (p->young && answered && rc == BH_NOT_FOUND && now < p->until_ms) {
+        (void)nanosleep(&nap, NULL);
+        return true;
+    }
     if (!p->anew || !(ended || rc == BH_NOT_FOUND))
         return false;
     if (!nobody)

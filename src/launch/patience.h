@@ -19,6 +19,7 @@ struct bh_patience {
     bool brief; /* it has others to hear: one that ended is asked for once more, and nobody is waited for */
     bool lost;  /* one ended that was talked to */
     bool anew;  /* another one takes its place, or that of one that was killed before */
+    bool young; /* who answers began a moment ago: leases of one before it may not have joined it yet */
 };
 
 struct bh_patience bh_patience_of(int ms);

@@ -14,6 +14,18 @@ TEST(who_was_answered_does_not_ask_again)
     }
 }
 
+TEST(one_that_began_a_moment_ago_may_not_know_a_lease_yet)
+{
+    struct bh_patience p = bh_patience_of(5000), brief = bh_patience_of(200);
+    p.young = brief.young = true;
+    CHECK(bh_patience_again(&p, BH_NOT_FOUND, true, true));
+    CHECK(!bh_patience_again(&p, BH_CONFLICT, true, true));
+    CHECK(!bh_patience_again(&p, BH_NOT_FOUND, false, false));
+    p.young = false;
+    CHECK(!bh_patience_again(&p, BH_NOT_FOUND, true, true));
+    CHECK(!bh_patience_again(&brief, BH_NOT_FOUND, true, true));
+}
+
 TEST(where_nothing_is_governed_nobody_is_waited_for)
 {
     struct bh_patience p = bh_patience_of(5000);

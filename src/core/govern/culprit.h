@@ -48,8 +48,7 @@ struct bh_culprit_tenant {
     uint32_t solo_permille; /* of the time it uses the card alone; 0: not known, it is taken to fill it */
     bool latency;           /* its rate is made from its latency */
     bool tells;             /* it says itself what it does (own.h) */
-    bool
-        was_alone; /* and said enough of it while nobody else worked on the card; else that is what is missing */
+    bool was_alone;         /* and said enough of it while alone; else that is what is missing */
     uint32_t
         worth_permille; /* by its own word: what a second on the card does beside others, of what it does alone (worth.h);
                                 0: not known */
