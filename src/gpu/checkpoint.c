@@ -377,7 +377,8 @@ int bh_checkpoint_suspend_by(const struct bh_checkpoint_ops *ops, const uint32_t
     const sigset_t signals = signals_blocked(&before);
     for (size_t i = 0; i < n && rc == BH_OK; i++) {
         rc = look(&r, pids[i], &states[i], err);
-        rc = rc < 0 && has_ended(&r, pids[i], rc) ? fail_ended(pids[i], err) : rc;
+        if (rc < 0 && !ops->alive(pids[i])) /* another is not waited for: it may not use CUDA */
+            rc = fail_ended(pids[i], err);
     }
     rc = rc < 0 ? rc : check_room(ops, pids, states, n, err);
     rc = rc < 0 ? rc : suspend_all(&r, pids, states, n, &signals, err);

@@ -15,29 +15,41 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define LIBRARY "libcuda.so.1"
 
-/* Dead, and its parent has not looked yet. One whose first thread alone has ended says so, too, and has others. */
-static bool is_zombie(uint32_t pid)
+/* `ShdPnd: 0000000000000100`, of 64 signals the first last, four in a digit: is the ninth among those that it has not taken yet? */
+static bool waits_kill(const char *line)
+{
+    static const char head[] = "ShdPnd:\t";
+    enum { DIGITS = 16, DIGIT = DIGITS - 1 - (SIGKILL - 1) / 4 };
+    return bh_str_starts(line, head) && strlen(line) >= sizeof(head) - 1 + DIGITS &&
+           memchr("13579bdf", line[sizeof(head) - 1 + DIGIT], 8) != NULL;
+}
+
+/* Killed, and not gone yet; or dead, and its parent has not looked. One whose first thread alone has ended says that, too, and has
+ * others. */
+static bool is_ending(uint32_t pid)
 {
     char path[40], line[128];
-    bool dead = false, alone = false;
+    bool dead = false, alone = false, killed = false;
     (void)snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
     FILE *f = fopen(path, "re");
     while (f && fgets(line, sizeof(line), f)) {
         dead |= bh_str_starts(line, "State:\tZ");
         alone |= bh_str_eq(line, "Threads:\t1\n");
+        killed |= waits_kill(line);
     }
     if (f)
         fclose(f);
-    return dead && alone;
+    return killed || (dead && alone);
 }
 
 static bool is_alive(uint32_t pid)
 {
-    return (kill((pid_t)pid, 0) == 0 || errno != ESRCH) && !is_zombie(pid);
+    return (kill((pid_t)pid, 0) == 0 || errno != ESRCH) && !is_ending(pid);
 }
 
 static void take_nap(void)

@@ -220,11 +220,15 @@ def test_after_a_kill_another_one_takes_its_place():
         p.communicate()
 
 
+def start_and_join(env):
+    p, s = start(env), dial()
+    same(say_join(s, 1)[0], 0)
+    return p, s
+
+
 def test_one_whose_socket_is_gone_hangs_up_and_goes():
     with node() as env:
-        p = start(env)
-        s = dial()
-        same(say_join(s, 1)[0], 0)
+        p, s = start_and_join(env)
         os.unlink('run/governor.sock')
         end(p)
         while s.recv(4096):  # signs of life
@@ -233,9 +237,7 @@ def test_one_whose_socket_is_gone_hangs_up_and_goes():
 
 def test_one_whose_socket_is_anothers_leaves_that_alone():
     with node() as env:
-        p = start(env)
-        s = dial()
-        same(say_join(s, 1)[0], 0)
+        p, s = start_and_join(env)
         shutil.rmtree('run')
         os.mkdir('run')
         q = start(env)
