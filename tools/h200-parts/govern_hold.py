@@ -18,10 +18,10 @@ from table import last, middle, run
 HOLDER = pathlib.Path(__file__).resolve().parent / 'inside_holder.py'
 
 
-def standstill(table, tools, kind, unit, times=20):
+def standstill(table, tools, kind, times=20):
     """How soon work stands still after `bulkhead pause` was called, and goes on after `bulkhead resume`: by what its kernels write in the middle of their work."""
     name = f'pause to standstill, {kind}'
-    t = Tenant(tools, kind, 8, ['--share', 100], unit, 'held', beats=True).ready()
+    t = Tenant(tools, kind, 8, ['--share', 100], 8000, 'held', beats=True).ready()
     t.go()
     time.sleep(1)
     called, idle = [], []
@@ -31,14 +31,14 @@ def standstill(table, tools, kind, unit, times=20):
             rc, _, err = run(tools.bulkhead, verb, 'held', timeout=20)
             if rc:
                 raise RuntimeError(last(err))
-            called.append((verb, began))
+            called.append(began)
             time.sleep(0.06)
         began = time.monotonic_ns()
         run(tools.bulkhead, 'pause', 'nobody', timeout=20)
         idle.append((time.monotonic_ns() - began) / 1e6)
     t.finish(30)
     still, again = [], []
-    for (_, paused), (_, resumed) in zip(called[::2], called[1::2]):
+    for paused, resumed in zip(called[::2], called[1::2]):
         gap = [(a, b) for a, b in t.gaps if a < resumed and b > resumed and b - a > 40e6]
         still += [(a - paused) / 1e6 for a, _ in gap]
         again += [(b - resumed) / 1e6 for _, b in gap]
@@ -75,10 +75,10 @@ def pause(table, tools):
                 by_hand(table, tools, kind)
             except RuntimeError as e:
                 table.row(f'pause by hand, {kind}', e, 'runs', False)
-    for kind, unit in (('long', 8000), ('graph', 8000), ('whole', 8000)):
+    for kind in ('long', 'graph', 'whole'):
         if tools.only in f'pause to standstill, {kind}' and table.enough(f'pause to standstill, {kind}', 25):
             try:
-                standstill(table, tools, kind, unit)
+                standstill(table, tools, kind)
             except RuntimeError as e:
                 table.row(f'pause to standstill, {kind}', e, 'runs', False)
     if tools.only in 'bit for bit' and table.enough('bit for bit', 95):
