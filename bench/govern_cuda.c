@@ -94,11 +94,13 @@ static const char ptx[] =
     " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
     "again:\n" FMA64 " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
     " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
-    /* the same, and the first thread writes its clock to *beat every 16 rounds */
+    /* the same, and a thread of every 16th block writes its clock to *beat every 16 rounds: the oldest block of a processor runs
+     * ahead of the others and ends long before them */
     ".visible .entry beating(.param .u32 rounds, .param .u64 out, .param .u64 beat)\n{\n"
     " .reg .u32 %n, %t, %d, %g, %k;\n .reg .u64 %o, %i, %h, %w;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q, %r;\n"
     " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [out];\n ld.param.u64 %h, [beat];\n"
-    " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n setp.eq.u32 %q, %t, 0;\n"
+    " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n"
+    " and.b32 %k, %t, 4095;\n setp.eq.u32 %q, %k, 0;\n"
     " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
     "again:\n" FMA64 " sub.u32 %n, %n, 1;\n and.b32 %k, %n, 15;\n setp.eq.and.u32 %r, %k, 0, %q;\n"
     " @%r mov.u64 %w, %clock64;\n @%r st.volatile.global.u64 [%h], %w;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"

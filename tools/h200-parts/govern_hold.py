@@ -12,7 +12,7 @@ import time
 
 import card
 from card import GIB
-from govern_work import Tenant, shares, solo, together
+from govern_work import SETTLE, Tenant, shares, solo, together
 from table import last, middle, run
 
 HOLDER = pathlib.Path(__file__).resolve().parent / 'inside_holder.py'
@@ -42,8 +42,8 @@ def standstill(table, tools, kind, times=20):
         gap = [(a, b) for a, b in t.gaps if a < resumed and b > resumed and b - a > 40e6]
         still += [(a - paused) / 1e6 for a, _ in gap]
         again += [(b - resumed) / 1e6 for _, b in gap]
-    good = len(still) == len(again) == times
-    text = f'still {middle(still):.2f} ms after the call, at most {max(still):.2f}; goes on {middle(again):.2f} ms after the call, at most {max(again):.2f}' if good else f'{len(still)} of {times} seen'
+    good = len(still) == len(again) == times and min(still) >= 0  # earlier than the call: its kernels said too little
+    text = f'still {middle(still):.2f} ms after the call, at most {max(still):.2f}; goes on {middle(again):.2f} ms after the call, at most {max(again):.2f}' if good else f'{len([s for s in still if s >= 0])} of {times} seen'
     table.row(name, f'{text}; a call that finds nobody takes {middle(idle):.2f} ms', 'still within 2 ms more than such a call', good and max(still) <= 2 + middle(idle),
               still=still, again=again, idle=idle, gaps=t.gaps, called=called)
 
@@ -210,8 +210,8 @@ EIGHT = [(f'eight tenants, {kind}', kind, 0, None) for kind in ('long', 'torch',
         [(f'eight tenants by slices alone, {kind}', kind, 0, {'BULKHEAD_GOVERN': 'slices'}) for kind in ('long', 'sync')]
 
 
-def of_the_card(table, tools, name, times=4, each=2.4):
-    """What eight tenants by slices get done while the governor is at work, against while it is stopped: for less than the 3 s after which another takes its place."""
+def of_the_card(table, tools, name, times=16, each=0.7):
+    """What eight tenants by slices get done while the governor is at work, against while it is stopped: for less than the second after which it counts as lost."""
     no_governor(10)
     ts = [Tenant(tools, 'long', 8 + int(2 * times * each) + 1, ['--share', 100], 1000, f'o{i}', {'BULKHEAD_GOVERN': 'slices'}).ready() for i in range(8)]
     for t in ts:
@@ -227,12 +227,27 @@ def of_the_card(table, tools, name, times=4, each=2.4):
     for pid in governors:
         os.kill(pid, signal.SIGCONT)
     at.append(time.monotonic() - began)
-    same = processes('bulkhead-govern') == governors
+    same, said = processes('bulkhead-govern') == governors, shares(tools)
     for t in ts:
         t.finish(30)
     rates = [sum(t.rate(a, b) for t in ts) for a, b in zip(at, at[1:])]
     ratio = sum(rates[::2]) / max(sum(rates[1::2]), 1e-9)
-    table.row(name, f'x{ratio:.4f} of what they do while it is stopped', 'loses at most 0.5 %', same and len(governors) == 1 and ratio >= 0.995, rates=rates, same=same)
+    table.row(name, f'x{ratio:.4f} of what they do while it is stopped', 'loses at most 0.5 %', same and len(governors) == 1 and len(said) == 8 and ratio >= 0.995,
+              rates=rates, same=same, said=said)
+
+
+def governed_or_not(table, tools, name, count, unit, times):
+    """So many tenants with nothing of ours, and governed, one after the other."""
+    alone = solo(tools, 'long', unit)['rate']
+    rates = {'native': [], 'governed': []}
+    for _ in range(times):
+        for way, how in (('native', None), ('governed', ['--share', 100])):
+            no_governor(10)
+            ts = together(tools, [Tenant(tools, 'long', 8 if count > 1 else 4, how, unit, f'o{i}') for i in range(count)])
+            rates[way].append(sum(t.rate(SETTLE if count > 1 else 1.0) for t in ts))
+    native, governed = middle(rates['native']), middle(rates['governed'])
+    table.row(name, f'x{governed / native:.4f}; {100 * governed / alone:.1f} % of one alone, {100 * native / alone:.1f} % with nothing of ours', 'loses at most 0.5 %',
+              governed >= 0.995 * native, rates=rates, alone=alone)
 
 
 def overhead(table, tools):
@@ -243,14 +258,9 @@ def overhead(table, tools):
     stopped = 'eight tenants by slices alone, the governor stopped now and then'
     if tools.only in stopped and table.enough(stopped, 60):
         of_the_card(table, tools, stopped)
-    no_governor(10)
-    if tools.only in 'one tenant, governed or not' and table.enough('one tenant, governed or not', 40):
-        rates = {'native': [], 'governed': []}
-        for _ in range(2 if tools.short else 3):
-            for way, how in (('native', None), ('governed', ['--share', 100])):
-                rates[way].append(together(tools, [Tenant(tools, 'long', 4, how, None, 'one')])[0].rate(1.0))
-        ratio = middle(rates['governed']) / middle(rates['native'])
-        table.row('one tenant, governed or not', f'x{ratio:.4f}', 'loses at most 0.5 %', ratio >= 0.995, rates=rates)
+    for name, count, unit in (('one tenant, governed or not', 1, None), ('eight tenants, governed or not', 8, 1000)):
+        if tools.only in name and table.enough(name, 30 + 4 * count):
+            governed_or_not(table, tools, name, count, unit, 2 if count > 1 or tools.short else 3)
 
 
 # What each hog is told by, by the kind of its work (PyTorch multiplies matrices as hot as a card gets): its key in `uses`, the words of the report, and the counters without which nobody can tell.
@@ -317,11 +327,18 @@ def processes(name):
     return list(cpu_of((name,)))
 
 
+def launcher_of(warden):
+    try:
+        return int(pathlib.Path(f'/proc/{warden}/stat').read_text(encoding='utf-8').rsplit(')', 1)[1].split()[1])
+    except (OSError, IndexError):
+        return 0
+
+
 def storm(table, tools):
-    """kill -9 of governors, wardens and launchers at random; at the end whoever is left runs at full speed. A lease whose wardens are killed
-    more often than three times in 10 s is given up: that is not what is asked here, so there are pauses between the kills."""
+    """kill -9 of governors, wardens and launchers at random; at the end whoever is left runs at full speed. A lease that loses three wardens
+    in 10 s is given up and no longer held: that is not what is asked here, so none loses more than two."""
     table.begin('storm')
-    seconds, rng, killed, modes = min(60 if not tools.short else 15, int(table.left()) - 30), random.Random(1), {}, set()
+    seconds, rng, killed, modes, bereft = min(60 if not tools.short else 15, int(table.left()) - 30), random.Random(1), {}, set(), {}
     keep = Tenant(tools, 'long', seconds + 12, ['--share', 50], 2000, 'stays').ready()
     keep.go()
     end, others, started, lost = time.monotonic() + seconds, [], 0, []
@@ -340,9 +357,13 @@ def storm(table, tools):
         modes |= {row.get('mode') for row in shares(tools).values()}
         what = rng.choice(('bulkhead-govern', 'bulkhead-warden', 'launcher'))
         pids = processes(what) if what != 'launcher' else [t.p.pid for t in others]
+        if what == 'bulkhead-warden':
+            pids = [pid for pid in pids if sum(at > time.monotonic() - 11 for at in bereft.get(launcher_of(pid), ())) < 2]
         if pids:
+            pid = rng.choice(pids)
+            bereft.setdefault(launcher_of(pid), []).append(time.monotonic())
             try:
-                os.kill(rng.choice(pids), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
                 killed[what] = killed.get(what, 0) + 1
             except OSError:
                 pass
@@ -351,7 +372,8 @@ def storm(table, tools):
     time.sleep(4)
     said = shares(tools)
     keep.finish(40)
+    told = keep.p.stderr.read()
     rate = keep.rate(seconds + 5) / solo(tools, 'long', 2000)['rate']
     met = len(killed) == 3 and started > max(3, len(lost)) and 'turns' in modes and set(said) == {'stays'}
     table.row('killed at random', f'{killed} beside {started} others ({len(lost)} did not start), modes {sorted(m for m in modes if m)}; then there is {sorted(said)}, and runs at {100 * rate:.1f} % of its rate alone',
-              'all three kinds killed, some in turns; at least 98 %', met and rate >= 0.98, killed=killed, started=started, lost=lost, modes=sorted(m for m in modes if m), said=said, points=keep.points)
+              'all three kinds killed, some in turns; at least 98 %', met and rate >= 0.98, killed=killed, started=started, lost=lost, modes=sorted(m for m in modes if m), said=said, told=told, points=keep.points)
