@@ -18,34 +18,37 @@ from table import last, middle, run
 HOLDER = pathlib.Path(__file__).resolve().parent / 'inside_holder.py'
 
 
-def standstill(table, tools, kind, times=20):
+def standstill(table, tools, kind, times=50):
     """How soon work stands still after `bulkhead pause` was called, and goes on after `bulkhead resume`: by what its kernels write in the middle of their work."""
     name = f'pause to standstill, {kind}'
-    t = Tenant(tools, kind, 8, ['--share', 100], 8000, 'held', beats=True).ready()
+    t = Tenant(tools, kind, 12, ['--share', 100], 8000, 'held', beats=True).ready()
     t.go()
     time.sleep(1)
-    called, idle = [], []
+    called, returned, idle = [], [], []
     for _ in range(times):
         for verb in ('pause', 'resume'):
-            began = time.monotonic_ns()
+            called.append(time.monotonic_ns())
             rc, _, err = run(tools.bulkhead, verb, 'held', timeout=20)
             if rc:
                 raise RuntimeError(last(err))
-            called.append(began)
+            returned.append(time.monotonic_ns())
             time.sleep(0.06)
         began = time.monotonic_ns()
         run(tools.bulkhead, 'pause', 'nobody', timeout=20)
         idle.append((time.monotonic_ns() - began) / 1e6)
     t.finish(30)
-    still, again = [], []
-    for paused, resumed in zip(called[::2], called[1::2]):
-        gap = [(a, b) for a, b in t.gaps if a < resumed and b > resumed and b - a > 40e6]
+    still, again, late = [], [], 0
+    for paused, told, resumed in zip(called[::2], returned[::2], called[1::2]):
+        gap = [(a, b) for a, b in t.gaps if paused <= a and a < resumed < b and b - a > 40e6]
         still += [(a - paused) / 1e6 for a, _ in gap]
         again += [(b - resumed) / 1e6 for _, b in gap]
-    good = len(still) == len(again) == times and min(still) >= 0  # earlier than the call: its kernels said too little
-    text = f'still {middle(still):.2f} ms after the call, at most {max(still):.2f}; goes on {middle(again):.2f} ms after the call, at most {max(again):.2f}' if good else f'{len([s for s in still if s >= 0])} of {times} seen'
-    table.row(name, f'{text}; a call that finds nobody takes {middle(idle):.2f} ms', 'still within 2 ms more than such a call', good and max(still) <= 2 + middle(idle),
-              still=still, again=again, idle=idle, gaps=t.gaps, called=called)
+        late += sum(a > told for a, _ in gap)
+    good, most = len(still) == times, 2 + middle(idle)  # who is seen to stand still before the call said too little
+    within = sum(s <= most for s in still)
+    text = f'still {middle(still):.2f} ms after the call, at most {max(still):.2f}, {within} of {times} within {most:.2f}, {late} after it had returned; ' \
+           f'goes on after {middle(again):.2f}, at most {max(again):.2f}' if good else f'{len(still)} of {times} seen'
+    table.row(name, f'{text}; a call that finds nobody takes {middle(idle):.2f} ms', 'still within 2 ms more than such a call, 98 of 100', good and late == 0 and within >= 0.98 * times,
+              still=still, again=again, idle=idle, gaps=t.gaps, called=called, returned=returned)
 
 
 def by_hand(table, tools, kind):
@@ -335,7 +338,7 @@ def launcher_of(warden):
 
 
 def storm(table, tools):
-    """kill -9 of governors, wardens and launchers at random; at the end whoever is left runs at full speed. A lease that loses three wardens
+    """kill -9 of governors, wardens and launchers at random; at the end whoever is left runs at full speed. A lease that loses four wardens
     in 10 s is given up and no longer held: that is not what is asked here, so none loses more than two."""
     table.begin('storm')
     seconds, rng, killed, modes, bereft = min(60 if not tools.short else 15, int(table.left()) - 30), random.Random(1), {}, set(), {}
