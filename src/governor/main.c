@@ -104,7 +104,7 @@ static int name_socket(struct door *d, const char *path, struct bh_err *err)
     int n;
     d->at.sun_family = AF_UNIX;
     if (!folder || !*folder)
-        folder = sim && *sim ? sim : "/run/bulkhead"; /* as the launchers (launch/governor.c) */
+        folder = sim && *sim ? sim : "/run/bulkhead"; /* as the launchers (launch/governor_at.c) */
     if (path) {
         n = snprintf(d->at.sun_path, sizeof(d->at.sun_path), "%s", path);
     } else {

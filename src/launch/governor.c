@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * governor.c - finds the governor of this machine, or starts it, and asks it.
+ * governor.c - starts the governor of this machine where there is none.
  *
  * It belongs to nobody's session: it outlives whoever started it, and ends by itself when it has nobody left to govern. One
  * that does not start says why on its standard error, and one that serves closes that.
  */
 #include "launch/governor.h"
 
-#include "base/mem.h"
-#include "base/str.h"
-#include "base/units.h"
-#include "launch/patience.h"
+#include "launch/governor_at.h"
 #include "launch/warden.h"
 #include "wire/fds.h"
 #include "wire/lease.h"
@@ -25,108 +22,14 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 /* A driver that nobody used before takes seconds for each card. */
 enum { START_MS = 60000, LOCK_MS = START_MS + 5000, NAP_MS = 20, DYING_MS = 1000 };
-enum { SPEAKS_MS = 300 }; /* to say which version it takes; who needs longer is asked later */
 enum { BACKLOG = 128, FOLDER_MODE = 0755 };
 static const char lock_name[] = "governor.lock"; /* the governor's own */
-
-/* ---- where ---- */
-
-/* Simulated silicon has a folder of its own, and its governor lives there. */
-const char *bh_governor_folder(void)
-{
-    const char *dir = secure_getenv("BULKHEAD_RUN_DIR"), *sim = secure_getenv("BULKHEAD_SIM");
-    return dir && *dir ? dir : sim && *sim ? sim : "/run/bulkhead";
-}
-
-static int path_of(const char *name, char *ret, size_t size, struct bh_err *err)
-{
-    const int n = snprintf(ret, size, "%s/%s", bh_governor_folder(), name);
-    if (n < 0 || (size_t)n >= size)
-        return bh_fail(err, BH_INVALID, "the run folder '%.200s' has too long a name for a socket in it",
-                       bh_governor_folder());
-    return BH_OK;
-}
-
-static int address(struct sockaddr_un *ret, struct bh_err *err)
-{
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    return path_of(BH_GOVERN_SOCKET_NAME, ret->sun_path, sizeof(ret->sun_path), err);
-}
-
-static int64_t left_of(int64_t until_ms)
-{
-    const int64_t left = until_ms - bh_warden_now_ms();
-    return left > 0 ? left : 0;
-}
-
-static int no_answer(struct bh_err *err)
-{
-    return bh_fail(err, BH_BUSY, "the governor does not answer; it may be stopped, or hang in the driver");
-}
-
-/* Whoever made the socket that was connected to: a stranger's governor would hold nothing. */
-static bool is_trusted(int fd)
-{
-    struct ucred peer;
-    socklen_t n = sizeof(peer);
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
-           (peer.uid == 0 || peer.uid == geteuid());
-}
-
-static int fail_connect(int error, const char *path, struct bh_err *err)
-{
-    if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
-        return bh_fail(
-            err, BH_NOT_FOUND,
-            "nothing is governed on this machine: no governor listens on '%s'; bulkhead run --share "
-            "starts one",
-            path);
-    if (error == EACCES || error == EPERM)
-        return bh_fail(err, BH_DENIED, "the governor answers root alone ('%s'); try sudo", path);
-    if (error == EAGAIN) /* those that it does not take fill its queue */
-        return no_answer(err);
-    return bh_fail(err, BH_SYSTEM, "the governor on '%s': %s", path, strerrordesc_np(error));
-}
-
-static int connect_until(int64_t until_ms, int *ret_fd, struct bh_err *err)
-{
-    const int64_t left = left_of(until_ms);
-    const struct timeval patience = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 + 1};
-    struct sockaddr_un to;
-    int rc = address(&to, err);
-    if (rc < 0)
-        return rc;
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    const bool connected = fd >= 0 &&
-                           setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-                           connect(fd, (const struct sockaddr *)&to, sizeof(to)) == 0;
-    if (!connected)
-        rc = fail_connect(errno, to.sun_path, err);
-    else if (!is_trusted(fd))
-        rc = bh_fail(err, BH_DENIED,
-                     "'%s' is neither root's nor this user's: somebody else listens there; "
-                     "BULKHEAD_RUN_DIR must name a folder of root's",
-                     to.sun_path);
-    if (rc == BH_OK)
-        *ret_fd = fd;
-    else if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
-int bh_governor_connect(int *ret_fd, struct bh_err *err)
-{
-    return connect_until(bh_warden_now_ms() + BH_GOVERNOR_MS, ret_fd, err);
-}
-
-/* ---- starting ---- */
 
 enum { LISTENER = 3 }; /* the governor's number for it */
 
@@ -214,7 +117,7 @@ static int fail_silent(pid_t pid, struct bh_err *err)
     struct bh_warden_how how = {"ended"};
     int status;
     pid_t got;
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && left_of(until))
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && bh_governor_left_ms(until))
         nap();
     if (got == pid)
         (void)bh_warden_how(status, &how);
@@ -304,7 +207,7 @@ static int take_lock(int *ret, struct bh_err *err)
     char path[PATH_MAX];
     int rc = check_folder(err);
     if (rc == BH_OK)
-        rc = path_of(lock_name, path, sizeof(path), err);
+        rc = bh_governor_path(lock_name, path, sizeof(path), err);
     if (rc < 0)
         return rc;
     const int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
@@ -315,7 +218,7 @@ static int take_lock(int *ret, struct bh_err *err)
             *ret = lock;
             return BH_OK;
         }
-        if (!left_of(until))
+        if (!bh_governor_left_ms(until))
             break;
         nap();
     }
@@ -337,7 +240,7 @@ int bh_governor_reach(int *ret_fd, struct bh_err *err)
     int lock, rc = take_lock(&lock, err);
     if (rc < 0)
         return rc;
-    rc = address(&at, err);
+    rc = bh_governor_address(&at, err);
     if (rc == BH_OK)
         rc = bh_governor_connect(ret_fd, err);
     if (rc == BH_NOT_FOUND)
@@ -345,8 +248,6 @@ int bh_governor_reach(int *ret_fd, struct bh_err *err)
     close(lock);
     return rc;
 }
-
-static uint32_t speaks(void);
 
 /* A governor that it starts outlives it, and is nobody's child then. */
 static _Noreturn void be_seeker(const void *arg, int to_parent)
@@ -359,7 +260,7 @@ static _Noreturn void be_seeker(const void *arg, int to_parent)
     (void)close_range(STDERR_FILENO + 1, (unsigned)to_parent - 1, 0);
     (void)close_range((unsigned)to_parent + 1, UINT_MAX, 0);
     given.code = bh_governor_reach(&fd, &err);
-    given.version = given.code < 0 ? UINT32_MAX : speaks();
+    given.version = given.code < 0 ? UINT32_MAX : bh_governor_speaks();
     memcpy(given.text, err.msg, sizeof(given.text));
     (void)!bh_fds_send(to_parent, &given, sizeof(given), &fd, given.code < 0 ? 0 : 1, NULL);
     _exit(0);
@@ -391,308 +292,4 @@ int bh_governor_found(struct bh_child *c, int *ret_fd, uint32_t *ret_version, st
     return n == (ssize_t)sizeof(given) && given.code < 0
                ? bh_fail(err, (enum bh_code)given.code, "%s", given.text)
                : bh_fail(err, BH_SYSTEM, "who looked for the governor ended without a word");
-}
-
-/* ---- asking ---- */
-
-void bh_governor_all_fini(struct bh_governor_all *a)
-{
-    bh_vec_fini(&a->rows);
-    bh_vec_fini(&a->pids);
-    bh_vec_fini(&a->noise);
-}
-
-static int bad_answer(struct bh_err *err)
-{
-    return bh_fail(
-        err, BH_CONFLICT,
-        "the governor is of another version: one from before an upgrade ends with the last command "
-        "it serves; if it does not, install all from one package");
-}
-
-/* Or it does not know such messages, and never answers. */
-static int fail_ended(struct bh_err *err)
-{
-    return bh_fail(err, BH_BUSY,
-                   "the governor ended before it answered; repeat the command (one that always does is of "
-                   "another version)");
-}
-
-/* The next message, waited for. */
-static ssize_t hear(int fd, int64_t until_ms, void *room, size_t size, struct bh_err *err)
-{
-    struct pollfd at = {.fd = fd, .events = POLLIN};
-    const int ready = poll(&at, 1, (int)left_of(until_ms));
-    const ssize_t n = ready == 1 ? recv(fd, room, size, MSG_TRUNC) : -1;
-    if (ready == 0)
-        return no_answer(err);
-    if (n == 0 || (ready == 1 && n < 0 && errno == ECONNRESET))
-        return fail_ended(err);
-    if (n < 0)
-        return bh_fail(err, BH_SYSTEM, "the governor: %s", strerrordesc_np(errno));
-    return (size_t)n > size ? bad_answer(err) : n;
-}
-
-union said {
-    uint32_t op;
-    struct bh_govern_row row;
-    struct bh_govern_pids pids;
-    struct bh_govern_noise noise;
-    struct bh_govern_answer answer;
-};
-
-/* What an older one did not send, nobody knows. */
-static void fill_in(struct bh_govern_row *row, uint32_t version)
-{
-    if (version < 4) {
-        row->sm_permille = row->dram_permille = row->pcie_permille = UINT32_MAX;
-        row->power_permille = row->lowered_permille = UINT32_MAX;
-    }
-    if (version < 5) {
-        row->own_rate_milli = UINT64_MAX;
-        row->own_p50_us = row->own_p99_us = UINT32_MAX;
-        row->own_garbage = 0;
-    }
-}
-
-/* One of a list. false: there is no such message. */
-static bool take(union said *m, size_t n, struct bh_governor_all *all)
-{
-    if (m->op == BH_GOVERN_ROW && n == bh_govern_row_bytes(all->version)) {
-        fill_in(&m->row, all->version);
-        m->row.name[sizeof(m->row.name) - 1] = '\0';
-        *bh_vec_push(&all->rows) = m->row;
-    } else if (n == sizeof(m->noise) && m->op == BH_GOVERN_NOISE) {
-        m->noise.text[sizeof(m->noise.text) - 1] = '\0';
-        *bh_vec_push(&all->noise) = m->noise;
-    } else if (n == sizeof(m->pids) && m->op == BH_GOVERN_PIDS && m->pids.n <= BH_GOVERN_SOME_PIDS) {
-        for (uint32_t i = 0; i < m->pids.n; i++)
-            *bh_vec_push(&all->pids) = (struct bh_governor_pid){m->pids.lease, m->pids.pids[i]};
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Sends an order and hears what comes until the answer. *ret_answered: there was one, so a failure is what it says. */
-static int talk(int fd, const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
-                bool *ret_answered, struct bh_err *err)
-{
-    union said m = {0};
-    *ret_answered = false;
-    int rc = bh_fds_send(fd, order, sizeof(*order), NULL, 0, NULL) < 0 ? fail_ended(err) : BH_OK;
-    while (rc == BH_OK) {
-        const ssize_t n = hear(fd, until_ms, &m, sizeof(m), err);
-        if (n < 0)
-            return (int)n;
-        if (n == sizeof(m.answer) && m.op == BH_GOVERN_ANSWER) {
-            m.answer.text[sizeof(m.answer.text) - 1] = '\0';
-            *ret_answered = true;
-            return m.answer.code < 0 ? bh_fail(err, (enum bh_code)m.answer.code, "%s", m.answer.text) : BH_OK;
-        }
-        if (!all || !take(&m, (size_t)n, all))
-            rc = bad_answer(err);
-    }
-    return rc;
-}
-
-static void forget_since(const struct bh_governor_all *before, struct bh_governor_all *all)
-{
-    if (!all)
-        return;
-    all->rows.n = before->rows.n;
-    all->pids.n = before->pids.n;
-    all->noise.n = before->noise.n;
-}
-
-/* Of a governor that was killed; one that ends takes it away. */
-static bool is_socket_left(void)
-{
-    struct sockaddr_un at;
-    struct stat st;
-    return address(&at, NULL) == BH_OK && lstat(at.sun_path, &st) == 0;
-}
-
-/* By when its socket was made; where the clock was set meanwhile it is not known, and taken for old. */
-static bool is_governor_young(void)
-{
-    struct sockaddr_un at;
-    struct stat st;
-    struct timespec now;
-    if (address(&at, NULL) < 0 || lstat(at.sun_path, &st) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
-        return false;
-    const int64_t ms =
-        (now.tv_sec - st.st_ctim.tv_sec) * INT64_C(1000) + (now.tv_nsec - st.st_ctim.tv_nsec) / 1000000;
-    return ms >= 0 && ms < BH_PATIENCE_FOLLOWED_MS;
-}
-
-/* ret_fd NULL: the connection ends with the answer. */
-static int ask_one(const struct bh_govern_order *order, int64_t until_ms, struct bh_governor_all *all,
-                   int *ret_fd, bool *ret_answered, struct bh_err *err)
-{
-    int fd, rc = connect_until(until_ms, &fd, err);
-    if (rc < 0)
-        return rc;
-    rc = talk(fd, order, until_ms, all, ret_answered, err);
-    if (rc == BH_OK && ret_fd)
-        *ret_fd = fd;
-    else
-        close(fd);
-    return rc;
-}
-
-static int ask_once(const struct bh_govern_order *order, struct bh_patience *p, struct bh_governor_all *all,
-                    int *ret_fd, bool *ret_answered, struct bh_err *err)
-{
-    const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
-    int rc;
-    do {
-        forget_since(&before, all);
-        *ret_answered = false;
-        rc = ask_one(order, p->until_ms, all, ret_fd, ret_answered, err);
-        p->young = is_governor_young();
-    } while (bh_patience_again(p, rc, *ret_answered, is_socket_left()));
-    const bool killed = p->lost && rc == BH_NOT_FOUND && !*ret_answered && is_socket_left();
-    return killed ? fail_ended(err) : rc;
-}
-
-/* It was not carried out, and an older version may be. (What a governor refuses for another reason it refuses again.) */
-static bool next_older(int rc, bool answered, struct bh_govern_order *order)
-{
-    if (rc != BH_CONFLICT || !answered || order->version <= BH_GOVERN_WIRE_OLDEST)
-        return false;
-    order->version--;
-    return true;
-}
-
-/* In the newest version that it takes, which is left in the order. */
-static int ask(struct bh_govern_order *order, struct bh_patience *p, struct bh_governor_all *all, int *ret_fd,
-               struct bh_err *err)
-{
-    const struct bh_governor_all before = all ? *all : (struct bh_governor_all){0};
-    bool answered;
-    int rc;
-    order->version = BH_GOVERN_WIRE_VERSION;
-    do {
-        forget_since(&before, all);
-        if (all)
-            all->version = order->version;
-        rc = ask_once(order, p, all, ret_fd, &answered, err);
-    } while (next_older(rc, answered, order));
-    return rc;
-}
-
-static int list(struct bh_governor_all *add, struct bh_patience *p, struct bh_err *err)
-{
-    struct bh_govern_order order = {.op = BH_GOVERN_LIST};
-    const int rc = ask(&order, p, add, NULL, err);
-    add->older = rc == BH_OK && order.version < BH_GOVERN_WIRE_VERSION;
-    return rc;
-}
-
-int bh_governor_list(struct bh_governor_all *add, int patience_ms, struct bh_err *err)
-{
-    struct bh_patience p = bh_patience_of(patience_ms);
-    return list(add, &p, err);
-}
-
-/* A name that is a number is taken for one. */
-static int read_lease(const char *text, struct bh_govern_order *ret, struct bh_err *err)
-{
-    if (bh_uint_parse(text, UINT64_MAX, &ret->lease, NULL) == BH_OK && ret->lease)
-        return BH_OK;
-    ret->lease = 0;
-    if (!*text || strlen(text) >= sizeof(ret->name))
-        return bh_fail(err, BH_INVALID, "'%.80s' is neither a lease's number nor a name of one", text);
-    memcpy(ret->name, text, strlen(text));
-    return BH_OK;
-}
-
-static struct bh_govern_order order_of(uint64_t lease, enum bh_govern_what what)
-{
-    return (struct bh_govern_order){
-        .op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_VERSION, .lease = lease, .what = (uint32_t)what};
-}
-
-int bh_governor_order(uint64_t lease, enum bh_govern_what what, struct bh_err *err)
-{
-    struct bh_govern_order order = order_of(lease, what);
-    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
-    return ask(&order, &p, NULL, NULL, err);
-}
-
-int bh_governor_order_by(const char *lease, enum bh_govern_what what, struct bh_err *err)
-{
-    struct bh_govern_order order = order_of(0, what);
-    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
-    const int rc = read_lease(lease, &order, err);
-    return rc < 0 ? rc : ask(&order, &p, NULL, NULL, err);
-}
-
-/* Which version it takes, by an order that it cannot carry out: nobody has that number. */
-static uint32_t speaks(void)
-{
-    struct bh_govern_order order = order_of(UINT64_MAX, BH_GOVERN_RESUME);
-    struct bh_patience p = bh_patience_of(SPEAKS_MS);
-    struct bh_err err;
-    return ask(&order, &p, NULL, NULL, &err) == BH_NOT_FOUND ? order.version : UINT32_MAX;
-}
-
-int bh_governor_keep(int fd, uint32_t version, uint64_t lease, struct bh_err *err)
-{
-    struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPENDED);
-    bool answered;
-    order.version = version;
-    return talk(fd, &order, bh_warden_now_ms() + BH_GOVERNOR_MS, NULL, &answered, err);
-}
-
-int bh_governor_hold(uint64_t lease, int *ret_fd, uint32_t *ret_version, struct bh_err *err)
-{
-    struct bh_govern_order order = order_of(lease, BH_GOVERN_SUSPEND);
-    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
-    const int rc = ask(&order, &p, NULL, ret_fd, err);
-    if (rc == BH_OK)
-        *ret_version = order.version;
-    return rc;
-}
-
-static int pick(const struct bh_governor_all *all, const struct bh_govern_order *want,
-                struct bh_governor_all *add, struct bh_err *err)
-{
-    uint64_t found = 0;
-    for (size_t i = 0; i < all->rows.n; i++) {
-        const struct bh_govern_row *r = &all->rows.at[i];
-        if (want->lease ? r->lease != want->lease : !bh_str_eq(r->name, want->name))
-            continue;
-        if (found && found != r->lease)
-            return bh_fail(err, BH_CONFLICT, "several leases are called '%s': give the number", want->name);
-        found = r->lease;
-        *bh_vec_push(&add->rows) = *r;
-    }
-    for (size_t i = 0; i < all->pids.n; i++)
-        if (all->pids.at[i].lease == found)
-            *bh_vec_push(&add->pids) = all->pids.at[i];
-    return found ? BH_OK : bh_fail(err, BH_NOT_FOUND, "no such lease");
-}
-
-int bh_governor_find(const char *lease, struct bh_governor_all *add, struct bh_err *err)
-{
-    struct bh_patience p = bh_patience_of(BH_GOVERNOR_MS);
-    struct bh_govern_order want = {0};
-    int rc = read_lease(lease, &want, err);
-    bool answered;
-    if (rc < 0)
-        return rc;
-    do {
-        struct bh_governor_all all = {0};
-        rc = list(&all, &p, err);
-        answered = rc == BH_OK;
-        if (rc == BH_OK)
-            rc = pick(&all, &want, add, err);
-        bh_governor_all_fini(&all);
-        p.young = is_governor_young();
-    } while (answered && bh_patience_again(&p, rc, answered, false));
-    return answered && rc == BH_NOT_FOUND
-               ? bh_fail(err, BH_NOT_FOUND, "no lease '%.80s'; bulkhead shares lists them", lease)
-               : rc;
 }

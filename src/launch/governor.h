@@ -28,6 +28,9 @@ int bh_governor_seek(struct bh_child *ret, struct bh_err *err) BH_MUST_USE;
 /* What it says, waited for. It is forgotten in any case. version: as in struct bh_lease_given. */
 int bh_governor_found(struct bh_child *c, int *ret_fd, uint32_t *ret_version, struct bh_err *err) BH_MUST_USE;
 
+/* Which version it takes; UINT32_MAX: nobody says so in time. */
+uint32_t bh_governor_speaks(void);
+
 struct bh_governor_rows {
     struct bh_govern_row *at;
     size_t n, cap;
