@@ -2,13 +2,15 @@
 #include "governor/refused.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 void bh_refused_init(struct bh_refused *r, int epoll, uint32_t first)
 {
-    *r = (struct bh_refused){.epoll = epoll, .first = first};
+    *r =
+        (struct bh_refused){.epoll = epoll, .first = first, .spare = open("/dev/null", O_RDONLY | O_CLOEXEC)};
     for (uint32_t i = 0; i < BH_REFUSED_PLACES; i++)
         r->fds[i] = -1;
 }
@@ -24,6 +26,19 @@ void bh_refused_fini(struct bh_refused *r)
 {
     for (uint32_t i = 0; i < BH_REFUSED_PLACES; i++)
         forget(r, i);
+    if (r->spare >= 0)
+        close(r->spare);
+}
+
+bool bh_refused_send_away(struct bh_refused *r, int listener)
+{
+    if (r->spare >= 0)
+        close(r->spare);
+    const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd >= 0)
+        close(fd);
+    r->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return fd >= 0;
 }
 
 void bh_refused_add(struct bh_refused *r, int fd)

@@ -210,8 +210,10 @@ int bh_serve_connect(struct bh_serve *s, int fd, struct bh_err *err)
 static void take_connections(struct bh_serve *s)
 {
     int fd;
-    while ((fd = accept4(s->config.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-        (void)!bh_serve_connect(s, fd, NULL); /* it was told why */
+    do {
+        while ((fd = accept4(s->config.listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+            (void)!bh_serve_connect(s, fd, NULL); /* it was told why */
+    } while ((errno == EMFILE || errno == ENFILE) && bh_refused_send_away(&s->refused, s->config.listener));
 }
 
 /* ---- messages ---- */
