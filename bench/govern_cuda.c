@@ -2,14 +2,13 @@
 /*
  * govern_cuda.c - fixed work for a shared card, and how much of it gets done: the ground truth for shares and latency.
  *
- *     govern_cuda KIND SECONDS [UNIT_US [beats]]
+ *     govern_cuda KIND SECONDS [UNIT_US]
  *         long        kernels of UNIT_US (8000), four in flight
  *         lean        the same with an eighth of the threads: there is less to save when it has to give way
  *         short       kernels of 50 us, two hundred in flight
  *         sync        a kernel of 200 us and a wait for it, over and over
  *         graph       a graph of twenty kernels of 50 us, replayed
  *         persistent  one kernel that does not end; its units are counted by itself
- *         whole       one kernel for all of the time
  *         bandwidth   a copy of 1 GiB on the card
  *         pcie        copies of 64 MiB from the host and to it, both at once
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
@@ -17,15 +16,18 @@
  *         serve       a kernel of 2.5 ms every 10 ms
  *         steps       a kernel of 2.5 ms, a wait for it, and 7.5 ms of something else
  *         idle        a context and nothing else
- *         check       kernels of UNIT_US whose results are compared with the first ones, bit by bit
+ *         check       kernels of UNIT_US whose results are compared with what arithmetic says, bit by bit
+ *         check-graph the same, a graph of twenty kernels of 50 us, replayed
+ *         check-whole the same, one kernel for all of the time
  *
  * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every tenth of a second and `took NS` for
  * each kernel of those that come one by one at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
  * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
  *
- * With `beats` its kernels write to the host's memory every ten microseconds, and a thread looks at that all the time: where nothing comes
- * for a millisecond it prints at the end `gap FROM TO`, in nanoseconds of the machine's clock. So it shows when work stands still, in the middle
- * of a kernel too.
+ * What is checked goes on from where the kernel before it ended, and no step of it can be undone or left out without a trace: one result at
+ * the end is that of everything before. It prints `compared N` and `wrong N`. Its kernels write to the host's memory every ten microseconds
+ * or so, and a thread looks at that all the time: where nothing comes for a millisecond it prints at the end `gap FROM TO`, in nanoseconds
+ * of the machine's clock. So it shows when work stands still, in the middle of a kernel too.
  *
  * Where $BULKHEAD_PROBE is set it says the same there, ten times a second: what was done, and how long small kernels took.
  */
@@ -74,6 +76,7 @@ static struct {
 enum {
     ROUND_NS = 560,
     LEAN_ROUND_NS = 138,
+    MIX_ROUND_NS = 2 * ROUND_NS, /* half as many whole numbers are multiplied at a time */
     THREADS = 256,
     SMS = 132,
     BLOCKS_PER_SM = 8,
@@ -84,6 +87,10 @@ enum {
 #define FMA2  "fma.rn.f32 %a, %a, %b, %c;\n fma.rn.f32 %a, %a, %b, %c;\n"
 #define FMA8  FMA2 FMA2 FMA2 FMA2
 #define FMA64 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8
+/* x = A x + C, as in mixed() below */
+#define MIX2  "mad.lo.u32 %x, %x, 1664525, 1013904223;\n mad.lo.u32 %x, %x, 1664525, 1013904223;\n"
+#define MIX8  MIX2 MIX2 MIX2 MIX2
+#define MIX64 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8
 static const char ptx[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     /* out[thread] = what came of `rounds` rounds */
@@ -94,17 +101,17 @@ static const char ptx[] =
     " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
     "again:\n" FMA64 " sub.u32 %n, %n, 1;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
     " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
-    /* the same, and a thread of every 16th block writes its clock to *beat every 16 rounds: the oldest block of a processor runs
-     * ahead of the others and ends long before them */
-    ".visible .entry beating(.param .u32 rounds, .param .u64 out, .param .u64 beat)\n{\n"
-    " .reg .u32 %n, %t, %d, %g, %k;\n .reg .u64 %o, %i, %h, %w;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q, %r;\n"
-    " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [out];\n ld.param.u64 %h, [beat];\n"
+    /* state[thread] goes so many rounds on. A thread of every 16th block writes its clock to *beat every 8 rounds: the oldest block of
+     * a processor runs ahead of the others and ends long before them */
+    ".visible .entry mix(.param .u32 rounds, .param .u64 state, .param .u64 beat)\n{\n"
+    " .reg .u32 %n, %t, %d, %g, %k, %x;\n .reg .u64 %o, %i, %h, %w;\n .reg .pred %p, %q, %r;\n"
+    " ld.param.u32 %n, [rounds];\n ld.param.u64 %o, [state];\n ld.param.u64 %h, [beat];\n"
     " mov.u32 %t, %tid.x;\n mov.u32 %d, %ntid.x;\n mov.u32 %g, %ctaid.x;\n mad.lo.u32 %t, %d, %g, %t;\n"
     " and.b32 %k, %t, 4095;\n setp.eq.u32 %q, %k, 0;\n"
-    " cvt.rn.f32.u32 %a, %t;\n mov.f32 %b, 0f3F7FF000;\n mov.f32 %c, 0f3DCCCCCD;\n"
-    "again:\n" FMA64 " sub.u32 %n, %n, 1;\n and.b32 %k, %n, 15;\n setp.eq.and.u32 %r, %k, 0, %q;\n"
+    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n ld.global.u32 %x, [%o];\n"
+    "again:\n" MIX64 " sub.u32 %n, %n, 1;\n and.b32 %k, %n, 7;\n setp.eq.and.u32 %r, %k, 0, %q;\n"
     " @%r mov.u64 %w, %clock64;\n @%r st.volatile.global.u64 [%h], %w;\n setp.ne.u32 %p, %n, 0;\n @%p bra again;\n"
-    " mul.wide.u32 %i, %t, 4;\n add.u64 %o, %o, %i;\n st.global.f32 [%o], %a;\n ret;\n}\n"
+    " st.global.u32 [%o], %x;\n ret;\n}\n"
     /* until *stop is set: each block adds one to *done every `rounds` rounds */
     ".visible .entry forever(.param .u32 rounds, .param .u64 stop, .param .u64 done)\n{\n"
     " .reg .u32 %n, %m, %t, %s;\n .reg .u64 %o, %d;\n .reg .f32 %a, %b, %c;\n .reg .pred %p, %q;\n"
@@ -119,9 +126,8 @@ static const char ptx[] =
 
 static struct {
     CUstream stream;
-    CUfunction work, forever, beating;
+    CUfunction work, forever, mix;
     CUdeviceptr out;
-    uint64_t *beat; /* NULL: it has none */
     unsigned blocks, round_ns;
     uint64_t from, next, end, units;
     int probe; /* -1: nobody listens */
@@ -150,8 +156,12 @@ static uint64_t now_ns(void)
 static const struct width {
     const char *kind; /* NULL: every other */
     unsigned blocks, round_ns;
-} widths[] = {
-    {"lean", SMS, LEAN_ROUND_NS}, {"tiny", SMS / 8, LEAN_ROUND_NS}, {NULL, SMS *BLOCKS_PER_SM, ROUND_NS}};
+} widths[] = {{"lean", SMS, LEAN_ROUND_NS},
+              {"tiny", SMS / 8, LEAN_ROUND_NS},
+              {"check", SMS *BLOCKS_PER_SM, MIX_ROUND_NS},
+              {"check-graph", SMS *BLOCKS_PER_SM, MIX_ROUND_NS},
+              {"check-whole", SMS *BLOCKS_PER_SM, MIX_ROUND_NS},
+              {NULL, SMS *BLOCKS_PER_SM, ROUND_NS}};
 
 static void context(const char *kind)
 {
@@ -176,7 +186,7 @@ static void context(const char *kind)
     MUST(cuModuleLoadData, &module, ptx);
     MUST(cuModuleGetFunction, &run.work, module, "work");
     MUST(cuModuleGetFunction, &run.forever, module, "forever");
-    MUST(cuModuleGetFunction, &run.beating, module, "beating");
+    MUST(cuModuleGetFunction, &run.mix, module, "mix");
     const struct width *w = widths;
     while (w->kind && strcmp(w->kind, kind) != 0)
         w++;
@@ -224,18 +234,85 @@ static bool going(uint64_t units)
     return now < run.end;
 }
 
+/* ---- results that are compared ---- */
+
+enum { MIX_A = 1664525, MIX_C = 1013904223, MIX_STEPS = 64, COMPARED_EVERY = 64 };
+static struct {
+    uint64_t *beat; /* NULL: nothing is compared */
+    uint32_t *results;
+    uint64_t steps; /* that each thread has made */
+    unsigned compared, wrong, waits;
+} checked;
+
+/* What becomes of x by so many steps is a x + c. */
+struct line {
+    uint32_t a, c;
+};
+
+static struct line mixed(uint64_t steps)
+{
+    struct line done = {1, 0}, next = {MIX_A, MIX_C};
+    for (; steps; steps /= 2) {
+        if (steps % 2)
+            done = (struct line){next.a * done.a, next.a * done.c + next.c};
+        next = (struct line){next.a * next.a, next.a * next.c + next.c};
+    }
+    return done;
+}
+
+static void compare(void)
+{
+    const struct line l = mixed(checked.steps);
+    const uint32_t threads = run.blocks * THREADS;
+    uint32_t same = 0;
+    MUST(cuMemcpyDtoH_v2, checked.results, run.out, threads * sizeof(*checked.results));
+    while (same < threads && checked.results[same] == l.a * same + l.c)
+        same++;
+    checked.compared++;
+    checked.wrong += same < threads;
+}
+
+/* Each thread begins with its number. */
+static void check_begin(void)
+{
+    const uint32_t threads = run.blocks * THREADS;
+    void *memory;
+    checked.results = malloc(threads * sizeof(*checked.results));
+    if (!checked.results)
+        exit(1);
+    for (uint32_t i = 0; i < threads; i++)
+        checked.results[i] = i;
+    MUST(cuMemcpyHtoD_v2, run.out, checked.results, threads * sizeof(*checked.results));
+    MUST(cuMemHostAlloc, &memory, 4096, 0);
+    checked.beat = memory; /* the card knows it by the same address */
+    *checked.beat = 0;
+}
+
+static void check_end(void)
+{
+    compare();
+    printf("compared %u\nwrong %u\n", checked.compared, checked.wrong);
+    free(checked.results);
+}
+
+/* ---- work ---- */
+
 static void launch(uint32_t us)
 {
     uint32_t rounds = (uint32_t)((uint64_t)us * 1000 / run.round_ns);
-    void *params[] = {&rounds, &run.out, &run.beat};
+    void *params[] = {&rounds, &run.out, &checked.beat};
     rounds = rounds ? rounds : 1;
-    MUST(cuLaunchKernel, run.beat ? run.beating : run.work, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream,
+    MUST(cuLaunchKernel, checked.beat ? run.mix : run.work, run.blocks, 1, 1, THREADS, 1, 1, 0, run.stream,
          params, NULL);
+    checked.steps += (uint64_t)rounds * MIX_STEPS;
 }
 
+/* Now and then it is seen what came of it: the card rests for that. */
 static void wait_for_all(void)
 {
     MUST(cuStreamSynchronize, run.stream);
+    if (checked.beat && ++checked.waits % COMPARED_EVERY == 0)
+        compare();
 }
 
 static void kernels(uint32_t us, unsigned in_flight)
@@ -252,14 +329,19 @@ static void graph(void)
     enum { NODES = 20, EACH_US = 50, RELAXED = 2 };
     CUgraph made;
     CUgraphExec ready;
+    const uint64_t before = checked.steps;
     MUST(cuStreamBeginCapture_v2, run.stream, RELAXED);
     for (unsigned i = 0; i < NODES; i++)
         launch(EACH_US);
     MUST(cuStreamEndCapture, run.stream, &made);
     MUST(cuGraphInstantiateWithFlags, &ready, made, 0);
+    const uint64_t each = checked.steps - before;
+    checked.steps = before; /* those were written down, and not made */
     do {
-        for (unsigned i = 0; i < 10; i++)
+        for (unsigned i = 0; i < 10; i++) {
             MUST(cuGraphLaunch, ready, run.stream);
+            checked.steps += each;
+        }
         wait_for_all();
     } while (going(run.units + 10));
 }
@@ -341,29 +423,11 @@ static void paced(uint32_t unit_us, uint32_t every_us, bool by_clock)
         printf("took %u\n", took[i]);
 }
 
-static int check(uint32_t us)
-{
-    const size_t bytes = (size_t)run.blocks * THREADS * 4;
-    uint8_t *first = malloc(bytes), *now = malloc(bytes);
-    unsigned wrong = 0;
-    if (!first || !now)
-        return 1;
-    do {
-        launch(us);
-        wait_for_all();
-        MUST(cuMemcpyDtoH_v2, run.units ? now : first, run.out, bytes);
-        wrong += run.units && memcmp(first, now, bytes) != 0;
-    } while (going(run.units + 1));
-    printf("wrong %u\n", wrong);
-    free(first);
-    free(now);
-    return wrong != 0;
-}
-
 /* ---- when it stands still ---- */
 
 enum { GAPS_MAX = 4096, STILL_NS = 1000000 };
 static struct {
+    pthread_t watcher;
     atomic_bool over;
     unsigned n;
     uint64_t from[GAPS_MAX], to[GAPS_MAX];
@@ -371,7 +435,7 @@ static struct {
 
 static void *watch(void *unused)
 {
-    const volatile uint64_t *const beat = run.beat;
+    const volatile uint64_t *const beat = checked.beat;
     uint64_t last = 0, at = 0;
     while (!atomic_load(&gaps.over)) {
         const uint64_t beats = *beat, now = now_ns();
@@ -387,22 +451,16 @@ static void *watch(void *unused)
     return unused;
 }
 
-static pthread_t watch_begin(void)
+static void watch_begin(void)
 {
-    pthread_t thread;
-    void *memory;
-    MUST(cuMemHostAlloc, &memory, 4096, 0);
-    run.beat = memory; /* the card knows it by the same address */
-    *run.beat = 0;
-    if (pthread_create(&thread, NULL, watch, NULL) != 0)
+    if (pthread_create(&gaps.watcher, NULL, watch, NULL) != 0)
         exit(1);
-    return thread;
 }
 
-static void watch_end(pthread_t thread)
+static void watch_end(void)
 {
     atomic_store(&gaps.over, true);
-    (void)pthread_join(thread, NULL);
+    (void)pthread_join(gaps.watcher, NULL);
     for (unsigned i = 0; i < gaps.n; i++)
         printf("gap %llu %llu\n", (unsigned long long)gaps.from[i], (unsigned long long)gaps.to[i]);
 }
@@ -427,8 +485,6 @@ static int work(const char *kind, unsigned unit_us)
         graph();
     else if (strcmp(kind, "persistent") == 0)
         persistent(unit_us);
-    else if (strcmp(kind, "whole") == 0)
-        kernels((uint32_t)((run.end - run.from) / 1000), 1);
     else if (strcmp(kind, "bandwidth") == 0)
         copies((size_t)1024 * MIB, false);
     else if (strcmp(kind, "pcie") == 0)
@@ -440,7 +496,11 @@ static int work(const char *kind, unsigned unit_us)
     else if (strcmp(kind, "steps") == 0)
         paced(2500, 10000, false);
     else if (strcmp(kind, "check") == 0)
-        return check(unit_us);
+        kernels(unit_us, 4);
+    else if (strcmp(kind, "check-graph") == 0)
+        graph();
+    else if (strcmp(kind, "check-whole") == 0)
+        kernels((uint32_t)((run.end - run.from) / 1000), 1);
     else if (strcmp(kind, "idle") == 0)
         while (going(0))
             usleep(10000);
@@ -452,13 +512,14 @@ static int work(const char *kind, unsigned unit_us)
 int main(int argc, char **argv)
 {
     char byte;
-    pthread_t watcher;
-    const bool beats = argc == 5 && strcmp(argv[4], "beats") == 0;
-    if (argc < 3 || (argc > 4 && !beats))
+    if (argc != 3 && argc != 4)
         return 2;
+    const bool checks = strncmp(argv[1], "check", 5) == 0;
     context(argv[1]);
-    if (beats)
-        watcher = watch_begin();
+    if (checks) {
+        check_begin();
+        watch_begin();
+    }
     launch(50); /* what is made at the first launch is made */
     wait_for_all();
     printf("ready\n");
@@ -468,9 +529,11 @@ int main(int argc, char **argv)
     run.probe = probe_socket(getenv("BULKHEAD_PROBE"));
     run.from = run.next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
-    const int rc = work(argv[1], argc >= 4 ? number(argv[3]) : 8000);
-    if (beats)
-        watch_end(watcher);
+    const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);
+    if (checks) {
+        watch_end();
+        check_end();
+    }
     printf("end %llu %llu\n", (unsigned long long)((now_ns() - run.from) / 1000000),
            (unsigned long long)run.units);
     return rc;

@@ -11,7 +11,7 @@ from table import middle
 
 KINDS = ('long', 'short', 'sync', 'graph', 'persistent', 'torch')
 DIVISIONS = {'70/30': (70, 30), '50/50': (50, 50), '90/10': (90, 10), '99/1': (99, 1), '60/30/10': (60, 30, 10), 'ten equal': (10,) * 10}
-UNITS = {'99/1 long': 1000, 'ten equal long': 2000}  # microseconds, where a share is only a few of the usual ones
+FOR = {'99/1 long': 12, 'ten equal long': 12}  # seconds that are looked at instead of six, where a share is only a few kernels of 8 ms
 REPEATS = {'70/30 long': 5}
 # name, weights, kinds
 CELLS = [(f'{name} {kind}', weights, (kind,) * len(weights)) for kind in KINDS for name, weights in DIVISIONS.items()]
@@ -34,15 +34,15 @@ def wanted(tools, name):
     return tools.only in name
 
 
-def demand(tools, kind, unit):
+def demand(kind):
     """What it could use of the card alone."""
     return PARTS.get(kind, 1.0)
 
 
-def divided(tools, weights, kinds, unit, seconds, how, settle=SETTLE):
-    ts = [Tenant(tools, k, seconds, how(i, w), unit, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
+def divided(tools, weights, kinds, seconds, how, settle=SETTLE):
+    ts = [Tenant(tools, k, seconds, how(i, w), None, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
     together(tools, ts, seconds * 4 + 60)
-    return [t.rate(settle, seconds) / max(solo(tools, t.kind, unit)['rate'], 1e-9) * demand(tools, t.kind, unit) for t in ts], [t.points for t in ts]
+    return [t.rate(settle, seconds) / max(solo(tools, t.kind)['rate'], 1e-9) * demand(t.kind) for t in ts], [t.points for t in ts]
 
 
 def governed(weights):
@@ -73,7 +73,7 @@ def lending(table, tools):
     cells(table, tools, MIXED)
     name = '99/1 long, the small one with a floor of 30 %'
     if wanted(tools, name) and table.enough(name, 20):
-        got, points = divided(tools, (99, 1), ('long', 'long'), None, 9, lambda i, w: ['--share', w, *(['--floor', '30%'] if i else [])])
+        got, points = divided(tools, (99, 1), ('long', 'long'), 9, lambda i, w: ['--share', w, *(['--floor', '30%'] if i else [])])
         judge(table, name, [0.7, 0.3], [got], True, 9, [points], system='bulkhead')
     for name, weights, kinds in MIXED:
         if wanted(tools, name) and any(k in PARTS for k in kinds):
@@ -82,10 +82,10 @@ def lending(table, tools):
 
 def sliced(table, tools, name, weights, kinds, seconds=6):
     """The same tenants by the driver's own slices, with nothing of ours."""
-    unit, name = UNITS.get(name), f'{name}, time slicing'
+    name = f'{name}, time slicing'
     if table.enough(name, seconds + 10):
-        g, p = divided(tools, weights, kinds, unit, seconds, lambda i, w: None)
-        expected = fair(weights, demands=[demand(tools, k, unit) for k in kinds])
+        g, p = divided(tools, weights, kinds, seconds, lambda i, w: None)
+        expected = fair(weights, demands=[demand(k) for k in kinds])
         judge(table, name, expected, [g], False, seconds, [p], system='time slicing', judged=False)
 
 
@@ -93,22 +93,21 @@ def cells(table, tools, which):
     for name, weights, kinds in which:
         if not wanted(tools, name):
             continue
-        got, points, unit = [], [], UNITS.get(name)
-        settle = LATER.get(name, SETTLE)
-        seconds = int(settle) + (4 if tools.short else 6)
+        got, points, settle = [], [], LATER.get(name, SETTLE)
+        seconds = int(settle) + (4 if tools.short else FOR.get(name, 6))
         for _ in range(1 if tools.short else REPEATS.get(name, 1)):
             if not table.enough(name, seconds + 12):
                 break
             try:
-                g, p = divided(tools, weights, kinds, unit, seconds, governed(weights), settle)
+                g, p = divided(tools, weights, kinds, seconds, governed(weights), settle)
             except RuntimeError as e:
                 table.row(name, e, 'runs', False)
                 break
             got.append(g)
             points.append(p)
         if got:
-            expected = fair(weights, demands=[demand(tools, k, unit) for k in kinds])
-            judge(table, name, expected, got, set(kinds) == {'long'} and len(kinds) < 4, seconds, points, system='bulkhead', settle=settle)
+            expected = fair(weights, demands=[demand(k) for k in kinds])
+            judge(table, name, expected, got, set(kinds) == {'long'}, seconds, points, system='bulkhead', settle=settle)
 
 
 def held(tools, kind, how, seconds):
@@ -183,7 +182,6 @@ def peers(table, tools):
     table.begin('peers')
     seconds = 6
     for name, weights, kinds in CELLS:
-        unit = UNITS.get(name)
         if name not in ('70/30 long', '60/30/10 long', '70/30 sync') or not wanted(tools, name):
             continue
         total, expected = sum(weights), fair(weights)
@@ -191,10 +189,10 @@ def peers(table, tools):
         if table.enough(f'{name}, MPS', seconds + 15):
             try:
                 with mps(tools) as env:
-                    ts = [Tenant(tools, k, seconds, None, unit, f't{i}', {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(100 * w // total)})
+                    ts = [Tenant(tools, k, seconds, None, None, f't{i}', {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(100 * w // total)})
                           for i, (w, k) in enumerate(zip(weights, kinds))]
                     together(tools, ts)
-                g = [t.rate() / max(solo(tools, t.kind, unit)['rate'], 1e-9) for t in ts]
+                g = [t.rate() / max(solo(tools, t.kind)['rate'], 1e-9) for t in ts]
                 judge(table, f'{name}, MPS', expected, [g], False, seconds, [[t.points for t in ts]], system='MPS', judged=False)
             except (RuntimeError, OSError, subprocess.SubprocessError) as e:
                 table.skip(f'{name}, MPS', str(e)[-120:])
@@ -240,7 +238,7 @@ def latency_case(tools, seconds, n, how_small, how_rest, env=None, kind='long', 
 def latency(table, tools):
     table.begin('latency')
     seconds, repeats = 6, 1 if tools.short else 5
-    alone = solo(tools, 'small', seconds=6)['took']
+    alone = solo(tools, 'small', seconds=6)['took'][int(SETTLE * 200):]
     base = percentile(alone, 99)
     table.row('small kernel alone', f'p50 {percentile(alone, 50):.0f} us, p99 {base:.0f} us', took=alone)
     systems = {'time slicing': lambda n, kind: latency_case(tools, seconds, n, None, None, kind=kind),
@@ -269,7 +267,7 @@ def latency(table, tools):
 
 def beside_mps(table, tools, seconds):
     """Inside one trust domain: each has half of the processors, and the kernel that must be quick fits into its own."""
-    alone = percentile(solo(tools, 'tiny', seconds=6)['took'], 99)
+    alone = percentile(solo(tools, 'tiny', seconds=6)['took'][int(SETTLE * 200):], 99)
     table.row('tiny kernel alone', f'p99 {alone:.0f} us', base=alone)
     cases = {'time slicing': lambda: latency_case(tools, seconds, 1, None, None, small='tiny'),
              'bulkhead': lambda: latency_case(tools, seconds, 1, ['--share', 50, '--latency'], ['--share', 50], small='tiny'),

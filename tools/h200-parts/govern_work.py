@@ -5,6 +5,8 @@ import json
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
@@ -17,9 +19,9 @@ alive = []
 
 
 class Tenant:
-    def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None, beats=False):
-        """how: what `bulkhead run` is given; None: without it. beats: with a unit; it says when it stood still."""
-        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else []) + (['beats'] if beats else [])
+    def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None):
+        """how: what `bulkhead run` is given; None: without it."""
+        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else [])
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
         self.kind, self.name, self.points, self.took, self.gaps, self.rest = kind, name or kind, [], [], [], {}
         if tools.log:  # a governor goes by who started it, and writes over no file
@@ -113,7 +115,7 @@ def solo(tools, kind, unit=None, seconds=4, settle=1.0):
     key = f'{kind}:{unit}'
     if key not in tools.solo:
         t = together(tools, [Tenant(tools, kind, seconds, None, unit)])[0]
-        tools.solo[key] = {'rate': t.rate(settle), 'took': sorted(t.took)}
+        tools.solo[key] = {'rate': t.rate(settle), 'took': t.took}
     return tools.solo[key]
 
 
@@ -124,6 +126,26 @@ def shares(tools):
         return {row['name']: row for row in json.loads(out)['shares']} if rc == 0 else {}
     except (ValueError, KeyError, TypeError):
         return {}
+
+
+class Governor:
+    """Asked without a command in between, which is a process that starts and ends (src/wire/govern.h)."""
+    ORDER, VERSION, PAUSE, RESUME = 8, 5, 1, 2
+
+    def __init__(self):
+        run_dir = os.environ.get('BULKHEAD_RUN_DIR') or os.environ.get('BULKHEAD_SIM') or '/run/bulkhead'
+        self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.s.settimeout(5)
+        self.s.connect(f'{run_dir}/governor.sock')
+
+    def order(self, what, name):
+        """When it was sent and when it was answered, in nanoseconds of the machine's clock."""
+        message, sent = struct.pack('=IIQII64s', self.ORDER, self.VERSION, 0, what, 0, name.encode()), time.monotonic_ns()
+        self.s.send(message)
+        _, code, _, text = struct.unpack('=IiQ480s', self.s.recv(1024))
+        if code:
+            raise RuntimeError(text.rstrip(b'\0').decode())
+        return sent, time.monotonic_ns()
 
 
 def fair(weights, caps=None, demands=None):

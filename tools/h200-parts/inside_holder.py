@@ -7,8 +7,18 @@ import torch
 CHUNK = 1 << 30
 torch.manual_seed(7)
 held = [torch.randint(0, 256, (CHUNK,), dtype=torch.uint8, device='cuda') for _ in range(int(sys.argv[1]))]
-sums = [int(t.view(torch.int64).sum()) for t in held]
-torch.cuda.synchronize()
+
+
+def sums():
+    """Each word counts by its place: pages that come back in another order do not make the same sum."""
+    place = torch.arange(CHUNK // 8, dtype=torch.int64, device='cuda') * 2 + 1
+    found = [int((t.view(torch.int64) * place * (2 * i + 1)).sum()) for i, t in enumerate(held)]
+    del place
+    torch.cuda.empty_cache()
+    return found
+
+
+before = sums()
 print('ready', flush=True)
 sys.stdin.readline()
-print('intact' if [int(t.view(torch.int64).sum()) for t in held] == sums else 'CHANGED', flush=True)
+print('intact' if sums() == before else 'CHANGED', flush=True)
