@@ -47,7 +47,7 @@ static bool take_version(const char *s, size_t n, char ret[BH_NVSWITCH_BIOS_MAX]
 bool bh_nvswitch_bios(const char *text, char ret[BH_NVSWITCH_BIOS_MAX])
 {
     static const char key[] = "BIOS Version:";
-    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL)
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (bh_str_starts(line, key))
             return take_version(line + sizeof(key) - 1, strcspn(line + sizeof(key) - 1, "\n"), ret);
     return false;
