@@ -13,7 +13,7 @@ import time
 
 import card
 from card import GIB
-from govern_work import SETTLE, Governor, Tenant, percentile, shares, solo, together
+from govern_work import SETTLE, Governor, Tenant, end_all, percentile, shares, solo, together
 from table import last, middle, run
 
 HOLDER = pathlib.Path(__file__).resolve().parent / 'inside_holder.py'
@@ -271,6 +271,7 @@ def overhead(table, tools):
         try:
             of_the_card(table, tools, stopped)
         except OSError as e:  # it was taken for lost, and another came
+            end_all()
             table.row(stopped, e, 'the same governor all the time', False)
     for name, count, unit in (('one tenant, governed or not', 1, None), ('eight tenants, governed or not', 8, 1000)):
         if tools.only in name and table.enough(name, 30 + 4 * count):
