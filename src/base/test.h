@@ -23,8 +23,14 @@ struct bh_test {
 extern struct bh_test *bh_tests, **bh_tests_tail;
 extern int bh_test_failed;
 
+/* A test runs once: what takes long is to compile its many comparisons well. Helpers are compiled as ever. */
+#ifdef __clang__
+#define BH_TEST_PLAIN __attribute__((optnone))
+#else
+#define BH_TEST_PLAIN __attribute__((optimize("O0")))
+#endif
 #define TEST(n)                                            \
-    static void test_##n(void);                            \
+    BH_TEST_PLAIN static void test_##n(void);              \
     __attribute__((constructor)) static void reg_##n(void) \
     {                                                      \
         static struct bh_test t = {#n, test_##n, NULL};    \
