@@ -23,11 +23,12 @@ struct bh_test {
 extern struct bh_test *bh_tests, **bh_tests_tail;
 extern int bh_test_failed;
 
-/* A test runs once: what takes long is to compile its many comparisons well. Helpers are compiled as ever. */
-#ifdef __clang__
-#define BH_TEST_PLAIN __attribute__((optnone))
-#else
+/* A test runs once: what takes long under a sanitizer is to compile its many comparisons well. Helpers are compiled as ever. (Without
+ * one the C library's own checks of lengths want the optimizer.) */
+#if !defined(__clang__) && (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
 #define BH_TEST_PLAIN __attribute__((optimize("O0")))
+#else
+#define BH_TEST_PLAIN
 #endif
 #define TEST(n)                                            \
     BH_TEST_PLAIN static void test_##n(void);              \
