@@ -21,7 +21,7 @@ run: ## build, judge an example policy, start the daemon with another (no GPU ne
 	@tools/demo $(BULKHEAD)
 	@tools/scene $(BULKHEAD) $(RELEASE)/src/node/bulkheadd
 
-test: ## build with and without sanitizers, and run every test (modules with them)
+test: ## build with and without sanitizers, and run every test
 	@tools/setup test
 	@$(MAKE) --no-print-directory asan release tsan
 	@tools/run-tests $(ASAN) $(RELEASE):check,cli,rules,slurm $(TSAN):threads

@@ -87,10 +87,15 @@ enum {
 #define FMA2  "fma.rn.f32 %a, %a, %b, %c;\n fma.rn.f32 %a, %a, %b, %c;\n"
 #define FMA8  FMA2 FMA2 FMA2 FMA2
 #define FMA64 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8 FMA8
-/* x = A x + C, as in mixed() below */
-#define MIX2  "mad.lo.u32 %x, %x, 1664525, 1013904223;\n mad.lo.u32 %x, %x, 1664525, 1013904223;\n"
-#define MIX8  MIX2 MIX2 MIX2 MIX2
-#define MIX64 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8
+/* A step is x = A x + C, on the card and in mixed() below. */
+#define MIX_A     1664525
+#define MIX_C     1013904223
+#define WORDS_(x) #x
+#define WORDS(x)  WORDS_(x)
+#define MIX1      "mad.lo.u32 %x, %x, " WORDS(MIX_A) ", " WORDS(MIX_C) ";\n"
+#define MIX2      MIX1 MIX1
+#define MIX8      MIX2 MIX2 MIX2 MIX2
+#define MIX64     MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8 MIX8
 static const char ptx[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     /* out[thread] = what came of `rounds` rounds */
@@ -236,7 +241,7 @@ static bool going(uint64_t units)
 
 /* ---- results that are compared ---- */
 
-enum { MIX_A = 1664525, MIX_C = 1013904223, MIX_STEPS = 64, COMPARED_EVERY = 64 };
+enum { MIX_STEPS = 64, COMPARED_EVERY = 64 };
 static struct {
     uint64_t *beat; /* NULL: nothing is compared */
     uint32_t *results;

@@ -117,7 +117,7 @@ static int fail_silent(pid_t pid, struct bh_err *err)
     struct bh_warden_how how = {"ended"};
     int status;
     pid_t got;
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && bh_governor_left_ms(until))
+    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && bh_warden_left_ms(until))
         nap();
     if (got == pid)
         (void)bh_warden_how(status, &how);
@@ -218,7 +218,7 @@ static int take_lock(int *ret, struct bh_err *err)
             *ret = lock;
             return BH_OK;
         }
-        if (!bh_governor_left_ms(until))
+        if (!bh_warden_left_ms(until))
             break;
         nap();
     }

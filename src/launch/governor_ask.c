@@ -46,7 +46,7 @@ static int fail_ended(struct bh_err *err)
 static ssize_t hear(int fd, int64_t until_ms, void *room, size_t size, struct bh_err *err)
 {
     struct pollfd at = {.fd = fd, .events = POLLIN};
-    const int ready = poll(&at, 1, (int)bh_governor_left_ms(until_ms));
+    const int ready = poll(&at, 1, (int)bh_warden_left_ms(until_ms));
     const ssize_t n = ready == 1 ? recv(fd, room, size, MSG_TRUNC) : -1;
     if (ready == 0)
         return bh_governor_no_answer(err);

@@ -36,12 +36,6 @@ int bh_governor_address(struct sockaddr_un *ret, struct bh_err *err)
     return bh_governor_path(BH_GOVERN_SOCKET_NAME, ret->sun_path, sizeof(ret->sun_path), err);
 }
 
-int64_t bh_governor_left_ms(int64_t until_ms)
-{
-    const int64_t left = until_ms - bh_warden_now_ms();
-    return left > 0 ? left : 0;
-}
-
 int bh_governor_no_answer(struct bh_err *err)
 {
     return bh_fail(err, BH_BUSY, "the governor does not answer; it may be stopped, or hang in the driver");
@@ -73,7 +67,7 @@ static int fail_connect(int error, const char *path, struct bh_err *err)
 
 int bh_governor_connect_until(int64_t until_ms, int *ret_fd, struct bh_err *err)
 {
-    const int64_t left = bh_governor_left_ms(until_ms);
+    const int64_t left = bh_warden_left_ms(until_ms);
     const struct timeval patience = {.tv_sec = left / 1000, .tv_usec = left % 1000 * 1000 + 1};
     struct sockaddr_un to;
     int rc = bh_governor_address(&to, err);

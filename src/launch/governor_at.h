@@ -15,9 +15,7 @@
 /* Of a file in the run folder. */
 int bh_governor_path(const char *name, char *ret, size_t size, struct bh_err *err) BH_MUST_USE;
 int bh_governor_address(struct sockaddr_un *ret, struct bh_err *err) BH_MUST_USE;
-/* Times are by bh_warden_now_ms(). */
-int64_t bh_governor_left_ms(int64_t until_ms);
-/* As bh_governor_connect(), by then. */
+/* As bh_governor_connect(), by then (bh_warden_now_ms()). */
 int bh_governor_connect_until(int64_t until_ms, int *ret_fd, struct bh_err *err) BH_MUST_USE;
 int bh_governor_no_answer(struct bh_err *err);
 

@@ -73,7 +73,7 @@ TEST(one_whose_queue_is_full_is_not_waited_for)
     }
     CHECK_EQ(bh_governor_connect_until(bh_warden_now_ms() + 30, &fd, &err), BH_BUSY);
     CHECK(fd == -1 && strstr(err.msg, "does not answer"));
-    CHECK_EQ(bh_governor_left_ms(bh_warden_now_ms() - 1), 0);
+    CHECK_EQ(bh_warden_left_ms(bh_warden_now_ms() - 1), 0);
     for (size_t i = 0; i < 3; i++)
         close(fds[i]);
     close(s);

@@ -109,6 +109,12 @@ int64_t bh_warden_now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+int64_t bh_warden_left_ms(int64_t until_ms)
+{
+    const int64_t left = until_ms - bh_warden_now_ms();
+    return left > 0 ? left : 0;
+}
+
 bool bh_warden_may_follow(struct bh_warden_followers *f, int64_t now_ms)
 {
     size_t oldest = 0;

@@ -40,7 +40,8 @@ enum { BH_WARDEN_FOLLOWERS = 3, BH_WARDEN_FOLLOWERS_MS = 10000 };
 struct bh_warden_followers {
     int64_t at_ms[BH_WARDEN_FOLLOWERS]; /* 0: none yet; a clock that never shows 0 */
 };
-int64_t bh_warden_now_ms(void); /* that clock */
+int64_t bh_warden_now_ms(void);              /* that clock */
+int64_t bh_warden_left_ms(int64_t until_ms); /* by that clock; 0: it is past */
 /* May another one follow now? Takes note of it then. */
 bool bh_warden_may_follow(struct bh_warden_followers *f, int64_t now_ms) BH_MUST_USE;
 
