@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-enum { GPM_MS = 100, METER_MS = 100, GENERATIONS = 6 };
+enum { GPM_MS = 100, GENERATIONS = 6 };
 
 struct bh_pressure {
     struct bh_nvml *n;
@@ -13,7 +13,7 @@ struct bh_pressure {
     nvml_device_t gpu;
     nvml_gpm_sample_t before, now; /* NULL: there is no GPM */
     bool has_before, slow;
-    uint64_t before_ms, link_kbps, energy_mj, energy_ms; /* energy_ms 0: no look yet, or no meter */
+    uint64_t before_ms, link_kbps;
     uint32_t limit_mw;
     int gpm_status;
     int status[BH_PRESSURE_N_];
@@ -164,26 +164,20 @@ static void pcie_read(struct bh_pressure *p, enum bh_pressure_what what, unsigne
     p->status[what] = status;
 }
 
-/* The driver's own number is of a whole second: too long to tell whose it was. The meter is of the time between two looks. */
-static void power_read(struct bh_pressure *p, uint32_t *ret)
+/* nvmlDeviceGetPowerUsage is a mean of the last second: too long to tell whose it was. The meter of the joules would be of the time
+ * between two looks, but keeps the driver for 3 to 16 ms, and whoever is to be paused meanwhile waits. */
+static int power_now(const struct bh_pressure *p, uint32_t *ret)
 {
-    unsigned mw = 0;
-    unsigned long long mj = 0;
-    const uint64_t at_ms = now_ms();
-    p->status[BH_PRESSURE_POWER] = BH_NVML_CALL(p->n, power, p->gpu, &mw);
-    *ret = p->status[BH_PRESSURE_POWER] == NVML_OK ? mw : 0;
-    if (BH_NVML_CALL(p->n, energy, p->gpu, &mj) != NVML_OK) {
-        p->energy_ms = 0;
-        return;
+    struct nvml_field now = {.id = NVML_FIELD_POWER_NOW};
+    unsigned mean_mw = 0;
+    if (BH_NVML_CALL(p->n, fields, p->gpu, 1, &now) == NVML_OK && now.status == NVML_OK &&
+        now.type == NVML_VALUE_UINT) {
+        *ret = now.value.u32;
+        return NVML_OK;
     }
-    const uint64_t used = mj - p->energy_mj, ms = at_ms - p->energy_ms;
-    if (p->energy_ms && ms >= METER_MS && mj > p->energy_mj && used < (uint64_t)UINT32_MAX) {
-        const uint64_t mean_mw = used * 1000 / ms;
-        *ret = mean_mw > UINT32_MAX ? UINT32_MAX : (uint32_t)mean_mw;
-        p->status[BH_PRESSURE_POWER] = NVML_OK;
-    }
-    p->energy_mj = mj;
-    p->energy_ms = at_ms;
+    const int status = BH_NVML_CALL(p->n, power, p->gpu, &mean_mw);
+    *ret = status == NVML_OK ? mean_mw : 0;
+    return status;
 }
 
 void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
@@ -195,7 +189,7 @@ void bh_pressure_take(struct bh_pressure *p, struct bh_pressure_sample *ret)
         p->status[metrics[i].what] = gpm;
     pcie_read(p, BH_PRESSURE_PCIE_RX, NVML_PCIE_RX, &ret->pcie_rx_kbps);
     pcie_read(p, BH_PRESSURE_PCIE_TX, NVML_PCIE_TX, &ret->pcie_tx_kbps);
-    power_read(p, &ret->power_mw);
+    p->status[BH_PRESSURE_POWER] = power_now(p, &ret->power_mw);
     p->status[BH_PRESSURE_CLOCKS] = BH_NVML_CALL(p->n, throttle, p->gpu, &bits);
     ret->clock_reasons = p->status[BH_PRESSURE_CLOCKS] == NVML_OK ? bits : 0;
     for (unsigned i = 0; i < BH_PRESSURE_N_; i++)

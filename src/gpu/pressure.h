@@ -28,10 +28,9 @@ struct bh_pressure_sample {
     uint32_t sm_permille;                /* multiprocessors with work */
     uint32_t dram_permille;              /* of the bandwidth the memory has */
     uint32_t pcie_rx_kbps, pcie_tx_kbps; /* kB a second, to the GPU and from it */
-    uint32_t
-        power_mw; /* since the last look, where the card has a meter; else of the last second, by the driver */
-    uint64_t clock_reasons; /* the driver's bits; bh_throttle_words says them */
-    uint32_t missing;       /* bit enum bh_pressure_what: could not be had, and is 0 above */
+    uint32_t power_mw;                   /* of the moment; else of the last second, by the driver */
+    uint64_t clock_reasons;              /* the driver's bits; bh_throttle_words says them */
+    uint32_t missing;                    /* bit enum bh_pressure_what: could not be had, and is 0 above */
 };
 
 struct bh_pressure;

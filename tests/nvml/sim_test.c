@@ -319,6 +319,11 @@ TEST(health_is_what_was_broken)
     CHECK_EQ(NV(&s, nvmlDeviceGetPowerUsage, OUT(unsigned), gpu, &v), NVML_OK);
     CHECK_EQ(NV(&s, nvmlDeviceGetEnforcedPowerLimit, OUT(unsigned), gpu, &pending), NVML_OK);
     CHECK(v > 0 && v <= pending);
+    struct nvml_field fields[2] = {{.id = NVML_FIELD_POWER_NOW}, {.id = 1}};
+    CHECK_EQ(NV(&s, nvmlDeviceGetFieldValues, (DEV, int, void *), gpu, 2, fields), NVML_OK);
+    CHECK(fields[0].status == NVML_OK && fields[0].type == NVML_VALUE_UINT && fields[0].value.u32 == v);
+    CHECK_EQ(fields[1].status, NVML_NOT_SUPPORTED);
+    CHECK_EQ(NV(&s, nvmlDeviceGetFieldValues, (DEV, int, void *), gpu, 0, fields), NVML_INVALID_ARGUMENT);
     CHECK_EQ(NV(&s, nvmlDeviceGetClockInfo, (DEV, unsigned, unsigned *), gpu, NVML_CLOCK_SM, &v), NVML_OK);
     CHECK_EQ(NV(&s, nvmlDeviceGetClockInfo, (DEV, unsigned, unsigned *), gpu, NVML_CLOCK_MEMORY, &v),
              NVML_OK);

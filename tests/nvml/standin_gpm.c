@@ -3,7 +3,8 @@
  * standin_gpm.c - a library with one GPU whose counters are numbers from a file.
  *
  * STANDIN_GPM names the file: what GPM says of multiprocessors, memory, PCIe to and from (or a minus: that one metric is
- * not there), then the older PCIe call, power, reasons for lower clocks, and what the meter has counted. Read at each call, so that a test can change it.
+ * not there), then the older PCIe call, power, reasons for lower clocks, and the power of the moment (0: the
+ * call fails; a minus: the field is not there). Read at each call, so that a test can change it.
  */
 #include "gpu/abi/nvml.h"
 
@@ -23,7 +24,7 @@ struct nvml_gpm_sample {
 };
 struct numbers {
     double sm, dram, rx, tx;
-    double throughput, power, reasons, energy;
+    double throughput, power, reasons, power_now;
 };
 
 static int allocated;
@@ -31,7 +32,7 @@ static int allocated;
 static struct numbers numbers(void)
 {
     struct numbers n = {0};
-    double *to[] = {&n.sm, &n.dram, &n.rx, &n.tx, &n.throughput, &n.power, &n.reasons, &n.energy};
+    double *to[] = {&n.sm, &n.dram, &n.rx, &n.tx, &n.throughput, &n.power, &n.reasons, &n.power_now};
     const char *path = getenv("STANDIN_GPM");
     FILE *f = path ? fopen(path, "r") : NULL;
     for (size_t i = 0; f && i < sizeof(to) / sizeof(to[0]); i++)
@@ -128,11 +129,16 @@ API(nvmlDeviceGetCurrentClocksEventReasons, nvml_device_t device, unsigned long 
     *ret = (unsigned long long)numbers().reasons;
     return NVML_OK;
 }
-API(nvmlDeviceGetTotalEnergyConsumption, nvml_device_t device, unsigned long long *ret)
+API(nvmlDeviceGetFieldValues, nvml_device_t device, int n, struct nvml_field *ret)
 {
+    const double now = numbers().power_now;
     (void)device;
-    *ret = (unsigned long long)numbers().energy;
-    return *ret ? NVML_OK : NVML_NOT_SUPPORTED;
+    if (now == 0 || n != 1 || ret->id != NVML_FIELD_POWER_NOW)
+        return NVML_INVALID_ARGUMENT;
+    ret->type = NVML_VALUE_UINT;
+    ret->status = now > 0 ? NVML_OK : NVML_NOT_SUPPORTED;
+    ret->value.u32 = now > 0 ? (unsigned)now : 1;
+    return NVML_OK;
 }
 API(nvmlDeviceGetEnforcedPowerLimit, nvml_device_t device, unsigned *ret)
 {

@@ -135,7 +135,7 @@ def suspend(table, tools):
             down = time.monotonic() - began
             after = nvml.memory()
             freed, fill = before.used - after.used, after.free // GIB - 4  # a lease and a context take some
-            rc, _, err = run(tools.bulkhead, 'run', '--memory', f'{fill + 3}GiB', '--name', 'other', '--', sys.executable, '-c', f'import torch; '
+            rc, _, err = run(tools.bulkhead, 'run', '--memory', f'{fill + 3}GiB', '--share', '100', '--name', 'other', '--', sys.executable, '-c', f'import torch; '
                              f'x = [torch.full((1 << 30,), 9, dtype=torch.uint8, device="cuda") for _ in range({fill})]; torch.cuda.synchronize()', timeout=100)
             began = time.monotonic()
             rc2, _, err2 = run(tools.bulkhead, 'resume', 'holder', timeout=200)

@@ -55,6 +55,8 @@ enum {
     NVML_EVENT_RECOVERY = 0x8000,
 };
 
+/* Fields, and how a value is held: of an unsigned int the first four bytes count. */
+enum { NVML_FIELD_POWER_NOW = 186, NVML_VALUE_UINT = 1 };
 enum { NVML_PCIE_TX = 0, NVML_PCIE_RX = 1 }; /* from the GPU; to it */
 /* GPM: percent, but for PCIe, which is in MiB a second. A version word that carries no size. */
 enum {
@@ -222,6 +224,17 @@ struct nvml_cc_settings {
     uint32_t version, environment, cc_feature, dev_tools, multi_gpu;
 };
 
+struct nvml_field {
+    uint32_t id, scope;
+    int64_t at_us, took_us;
+    uint32_t type;
+    int32_t status; /* of this one alone */
+    union {
+        uint32_t u32;
+        uint64_t u64;
+    } value;
+};
+
 struct nvml_gpm_support {
     uint32_t version, supported;
 };
@@ -298,6 +311,10 @@ BH_NVML_SIZE(nvmlGpuFabricInfo_v3_t, struct nvml_fabric_v3, 40);
 BH_NVML_SIZE(nvmlConfComputeSystemState_t, struct nvml_cc_state, 12);
 BH_NVML_SIZE(nvmlConfComputeSystemCaps_t, struct nvml_cc_capabilities, 8);
 BH_NVML_SIZE(nvmlSystemConfComputeSettings_v1_t, struct nvml_cc_settings, 20);
+BH_NVML_SIZE(nvmlFieldValue_t, struct nvml_field, 40);
+BH_NVML_AT(nvmlFieldValue_t.valueType, struct nvml_field, type, 24);
+BH_NVML_AT(nvmlFieldValue_t.nvmlReturn, struct nvml_field, status, 28);
+BH_NVML_AT(nvmlFieldValue_t.value, struct nvml_field, value, 32);
 BH_NVML_SIZE(nvmlGpmSupport_t, struct nvml_gpm_support, 8);
 BH_NVML_SIZE(nvmlGpmMetric_t, struct nvml_gpm_metric, 40);
 BH_NVML_SIZE(nvmlGpmMetricsGet_t, struct nvml_gpm_metrics, 13344);

@@ -59,11 +59,19 @@ API(nvmlDeviceGetPowerUsage, nvml_device_t device, unsigned *mw)
                                                             : c.status;
 }
 
-/* A simulated card has no meter: whoever asks is left with the power of the moment. */
-API(nvmlDeviceGetTotalEnergyConsumption, nvml_device_t device, unsigned long long *mj)
+/* Of all fields there is the one that is asked for here. */
+API(nvmlDeviceGetFieldValues, nvml_device_t device, int n, struct nvml_field *at)
 {
-    BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, mj != NULL);
-    return c.status == NVML_OK ? (int)NVML_NOT_SUPPORTED : c.status;
+    BH_NV_CALL c = bh_nv_enter_device(__func__, device, BH_NV_WHOLE, at && n > 0);
+    if (c.status != NVML_OK || bh_nv_poll(&c) != NVML_OK)
+        return c.status;
+    for (int i = 0; i < n; i++) {
+        at[i].type = NVML_VALUE_UINT;
+        at[i].value.u64 = 0;
+        at[i].status = at[i].id == NVML_FIELD_POWER_NOW ? bh_nv_number(&c, c.gpu->power_mw, &at[i].value.u32)
+                                                        : (int)NVML_NOT_SUPPORTED;
+    }
+    return NVML_OK;
 }
 
 API(nvmlDeviceGetEnforcedPowerLimit, nvml_device_t device, unsigned *mw)
