@@ -96,6 +96,9 @@ TEST(power_is_that_of_the_moment)
     CHECK(say("50 50 50 50 0 512000 0 -1"));
     bh_pressure_take(p, &s);
     CHECK_EQ(s.power_mw, 512000);
+    CHECK(say("50 50 50 50 0 400000 0 -2"));
+    bh_pressure_take(p, &s);
+    CHECK_EQ(s.power_mw, 400000);
     CHECK(say("50 50 50 50 0 300000 0 0"));
     bh_pressure_take(p, &s);
     CHECK_EQ(s.power_mw, 300000);

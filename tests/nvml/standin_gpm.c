@@ -4,7 +4,7 @@
  *
  * STANDIN_GPM names the file: what GPM says of multiprocessors, memory, PCIe to and from (or a minus: that one metric is
  * not there), then the older PCIe call, power, reasons for lower clocks, and the power of the moment (0: the
- * call fails; a minus: the field is not there). Read at each call, so that a test can change it.
+ * call fails; -1: the field is not there, -2: it is no such number). Read at each call, so that a test can change it.
  */
 #include "gpu/abi/nvml.h"
 
@@ -135,8 +135,8 @@ API(nvmlDeviceGetFieldValues, nvml_device_t device, int n, struct nvml_field *re
     (void)device;
     if (now == 0 || n != 1 || ret->id != NVML_FIELD_POWER_NOW)
         return NVML_INVALID_ARGUMENT;
-    ret->type = NVML_VALUE_UINT;
-    ret->status = now > 0 ? NVML_OK : NVML_NOT_SUPPORTED;
+    ret->type = now == -2 ? 0 : NVML_VALUE_UINT;
+    ret->status = now == -1 ? NVML_NOT_SUPPORTED : NVML_OK;
     ret->value.u32 = now > 0 ? (unsigned)now : 1;
     return NVML_OK;
 }
