@@ -198,6 +198,7 @@ static void take_record(struct bh_busy *b, const struct rm_switch_record *r, uin
     compare_clocks(b, r, card_ns);
     const uint64_t latest = b->own_clock || card_ns == 0 ? UINT64_MAX : card_ns + APART_NS;
     bh_busy_book_add(&b->book, r, latest);
+    bh_use_book_note(&b->use, &b->book);
     if (r->at_ns > b->newest_ns && r->at_ns <= latest)
         b->newest_ns = r->at_ns;
 }

@@ -321,7 +321,7 @@ static void watch_use(uint32_t fail, uint32_t *ret)
 {
     struct bh_err err;
     struct bh_busy *b;
-    uint64_t now, at = 9;
+    uint64_t now;
     card.fail = fail;
     card.status = RM_NOT_SUPPORTED;
     b = watch(true, &err);
@@ -331,7 +331,7 @@ static void watch_use(uint32_t fail, uint32_t *ret)
     for (int ms = 0; ms < 2000; ms += 5) {
         card.tape.now_ns += 5 * MS;
         if (ms % 150 == 0)
-            samples_add(&card.samples, at += SAMPLE_US, A, 400);
+            samples_add(&card.samples, card.tape.now_ns, A, 400);
         *ret = read_of(b, A, &now).use_permille;
     }
     CHECK(card.asks >= 5 &&

@@ -40,30 +40,33 @@ bool bh_use_book_watch(struct bh_use_book *u, const struct bh_busy_book *turns, 
     return bh_use_is_due(&u->use, &look);
 }
 
-/* The new ones together, and the last of them. A ring that is older than what was read is another: it begins anew. */
+void bh_use_book_note(struct bh_use_book *u, const struct bh_busy_book *turns)
+{
+    struct bh_use_turns at[BH_BUSY_PIDS];
+    if (!bh_use_wants_mark(&u->use, turns->until_ns))
+        return;
+    const struct bh_use_look look = look_at(turns, turns->until_ns, at);
+    bh_use_watch(&u->use, &look);
+}
+
+/* The new ones. A ring that is older than what was read is another: it begins anew. */
 static struct bh_use_samples read_ring(struct bh_use_book *u, const struct rm_use_samples *s)
 {
+    const uint64_t before = u->newest;
     struct bh_use_samples ret = {0};
-    uint64_t newest = 0, sum = 0;
+    uint64_t newest = 0;
     for (size_t i = 0; i < BH_COUNT_OF(s->samples); i++) {
         const uint32_t use = s->samples[i].engines[GRAPHICS].use;
-        const uint32_t permille = (use < WHOLE_USE ? use : WHOLE_USE) / PERMILLE;
-        if (s->samples[i].at > newest) {
-            newest = s->samples[i].at;
-            ret.last = permille;
-        }
-        if (s->samples[i].at <= u->newest)
-            continue;
-        ret.n++;
-        sum += permille;
+        const uint64_t at = s->samples[i].at;
+        newest = at > newest ? at : newest;
+        if (at > before)
+            bh_use_samples_add(&ret, at, (use < WHOLE_USE ? use : WHOLE_USE) / PERMILLE);
     }
-    const bool again = u->begun && newest >= u->newest;
+    const bool again = u->begun && newest >= before;
     u->begun = true;
     u->newest = newest;
-    if (!again)
-        ret.n = 0;
-    ret.mean = ret.n ? (uint32_t)(sum / ret.n) : 0;
-    return ret;
+    bh_use_samples_follow(&ret, before);
+    return again ? ret : (struct bh_use_samples){0};
 }
 
 void bh_use_book_take(struct bh_use_book *u, const struct rm_use_samples *s, const struct bh_busy_book *turns,

@@ -22,6 +22,8 @@ struct bh_use_book {
 void bh_use_book_init(struct bh_use_book *u);
 /* At every reading of the turns: is the driver to be asked for its samples now? */
 bool bh_use_book_watch(struct bh_use_book *u, const struct bh_busy_book *turns, uint64_t now_ns);
+/* After a record of the turns: they are fetched many at a time, and who had what when is to be known better than that. */
+void bh_use_book_note(struct bh_use_book *u, const struct bh_busy_book *turns);
 /* What the driver answered at now_ns, with the turns up to then; NULL: it did not. */
 void bh_use_book_take(struct bh_use_book *u, const struct rm_use_samples *s, const struct bh_busy_book *turns,
                       uint64_t now_ns);

@@ -10,8 +10,6 @@
 #include "warden/busy_book_fixture.h"
 #include "warden/use_book.h"
 
-enum { SAMPLE_US = 140000 }; /* 72 are ten seconds */
-
 static inline void samples_clear(struct rm_use_samples *s)
 {
     memset(s, 0, sizeof(*s));

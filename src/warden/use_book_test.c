@@ -13,7 +13,7 @@ static struct bh_use_book use;
 static struct bh_busy_book turns;
 static struct book_tape tape;
 static struct rm_use_samples ring;
-static uint64_t sampled_ns, at, worked_ns;
+static uint64_t sampled_ns, worked_ns;
 static uint32_t asks, named;
 
 static void begin(void)
@@ -23,7 +23,6 @@ static void begin(void)
     samples_clear(&ring);
     tape = (struct book_tape){.now_ns = BEGAN_NS};
     sampled_ns = BEGAN_NS;
-    at = 1000;
     worked_ns = 0;
     asks = 0;
     named = A;
@@ -40,7 +39,7 @@ static void pass(uint32_t works)
     bh_busy_book_look(&turns, tape.now_ns);
     if (tape.now_ns - sampled_ns >= 150 * MS) {
         const uint64_t busy = worked_ns * 10000 / (tape.now_ns - sampled_ns);
-        samples_add(&ring, at += SAMPLE_US, named, (uint32_t)(busy < 10000 ? busy : 10000));
+        samples_add(&ring, tape.now_ns, named, (uint32_t)(busy < 10000 ? busy : 10000));
         sampled_ns = tape.now_ns;
         worked_ns = 0;
     }

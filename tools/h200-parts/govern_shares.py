@@ -21,11 +21,12 @@ MIXED = [
     ('50/50 long beside serve', (50, 50), ('long', 'serve')),
     ('50/50 long beside steps', (50, 50), ('long', 'steps')),
     ('five equal, long beside steps', (20,) * 5, ('long',) * 4 + ('steps',)),
+    ('eight equal, long beside steps', (10,) * 8, ('long',) * 7 + ('steps',)),
     ('50/50/20 long beside small', (50, 50, 20), ('long', 'long', 'small')),
 ]
 PARTS = {'small': 200 * 0.236e-3, 'serve': 100 * 2.54e-3, 'steps': 2.54 / 10.04}  # of the card, alone
 # Whether it may run beside the others is tried first; of a small share it is seen late that most of it is left.
-LATER = {'50/50 long beside serve': 8.0, '50/50 long beside steps': 8.0, 'five equal, long beside steps': 12.0,
+LATER = {'50/50 long beside serve': 8.0, '50/50 long beside steps': 8.0, 'five equal, long beside steps': 12.0, 'eight equal, long beside steps': 12.0,
          '50/50/20 long beside small': 26.0}
 CAPS = [(kind, cap, 5 if kind == 'long' else 1) for kind in KINDS for cap in (10, 25, 50, 75)]
 

@@ -279,12 +279,11 @@ static void sample_use(struct card *c)
         return;
     const uint32_t busy = passed > 0 ? (uint32_t)(c->use.worked_ns * 1000 / passed) : 0;
     const uint32_t off = c->use_off_permille ? (uint32_t)(roll(c) % c->use_off_permille) : 0;
-    c->use.last = busy - busy * off / 1000;
-    c->use.sum += c->use.last;
-    c->use.n++;
+    bh_use_samples_add(&c->use.news, (uint64_t)c->now_ns, busy - busy * off / 1000);
     c->use.from_ns = c->now_ns;
     c->use.worked_ns = 0;
-    c->use.next_ns = c->now_ns + 143 * MS + (int64_t)(roll(c) % (uint64_t)(24 * MS));
+    c->use.next_ns =
+        c->now_ns + (c->use_every_ns ? c->use_every_ns : 143 * MS + (int64_t)(roll(c) % (uint64_t)(24 * MS)));
 }
 
 /* As the warden does at every reading (driver_busy.c). A tenant is a process; its number is its place. */
@@ -307,9 +306,10 @@ static void read_use(struct card *c)
     bh_use_watch(&c->use.book, &look);
     if (!bh_use_is_due(&c->use.book, &look))
         return;
-    const struct bh_use_samples s = {c->use.n, c->use.n ? c->use.sum / c->use.n : 0, c->use.last};
-    bh_use_take(&c->use.book, &look, &s);
-    c->use.n = c->use.sum = 0;
+    bh_use_samples_follow(&c->use.news, c->use.taken_ns);
+    bh_use_take(&c->use.book, &look, &c->use.news);
+    c->use.taken_ns = (uint64_t)c->use.from_ns;
+    c->use.news = (struct bh_use_samples){0};
     c->use.asks++;
 }
 

@@ -69,6 +69,7 @@ struct card {
     int64_t preempt_ns, yield_ns, pause_ns, resume_ns;
     uint32_t noise_permille, late_steps; /* of the sensors */
     bool by_turns;
+    int64_t use_every_ns;      /* a sample; 0: 143 to 167 ms */
     uint32_t use_off_permille; /* by up to so much the card is seen less busy than it was */
     uint64_t dice;
     struct card_tenant at[CARD_TENANTS];
@@ -88,7 +89,8 @@ struct card {
     struct {          /* by_turns */
         struct bh_use book;
         int64_t read_ns, from_ns, next_ns, worked_ns;
-        uint32_t n, sum, last; /* samples that nobody has asked for yet */
+        struct bh_use_samples news; /* that nobody has asked for yet */
+        uint64_t taken_ns;          /* the last one that somebody has */
         uint32_t asks;
     } use;
 };

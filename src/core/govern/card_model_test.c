@@ -167,7 +167,7 @@ TEST(sensors_that_see_turns_only)
     card_run(c, 20 * MS);
     card_sense(c, 0, &a);
     card_sense(c, 1, &b);
-    for (int i = 0; i < 50; i++) { /* nobody can tell yet */
+    for (int i = 0; i < 24; i++) { /* nobody can tell yet */
         card_run(c, 5 * MS);
         card_sense(c, 0, &a);
         card_sense(c, 1, &b);

@@ -235,7 +235,7 @@ static int64_t least_beside(uint32_t n, enum card_kind kind, int steps, uint32_t
     w->card.by_turns = true;
     for (uint32_t i = 0; i < n; i++)
         (void)world_add(w, i == sly ? CARD_SYNC : kind, i == n - 1 ? small : 10, 0);
-    for (int s = 0; s < 2400; s++) {
+    for (int s = 0; s < 3600; s++) {
         if (rests > 0)
             rests--;
         else if (w->out.turns && !w->out.at[sly].paused)

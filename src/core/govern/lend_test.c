@@ -90,6 +90,23 @@ TEST(who_wants_more_than_its_share_has_that_and_no_more)
     }
 }
 
+/* Of six and more what one leaves is less than the sum tells of: by when the card is empty it is found all the same. */
+TEST(who_waits_for_its_results_in_a_crowd_has_its_share)
+{
+    static const int64_t every_ms[] = {0, 200}; /* a sample, as on two cards */
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        for (size_t k = 0; k < BH_COUNT_OF(every_ms); k++) {
+            struct world *w = beside(4 + (uint32_t)seed, CARD_LONG, 50, &waits, seed);
+            w->card.use_every_ns = every_ms[k] * MS;
+            world_run(w, 15000);
+            world_mark(w);
+            world_run(w, 10000);
+            const int64_t got = world_share(w, w->n - 1), rest = busy_share(w);
+            world_free(w);
+            CHECK(got >= 900 / (5 + (int64_t)seed) && got + rest >= 960);
+        }
+}
+
 /* Each would have its share, and what their visits cost would be the busy ones' loss: they came to 60 and less. */
 TEST(several_that_want_more_than_their_share_take_turns)
 {

@@ -2,9 +2,9 @@
 /*
  * use.c - samples of a sum to uses of each. See use.h for what is believed of them.
  *
- * When a sample was taken is known only by when it was first there: after the driver was last asked. It is of the time
- * since the one before, at most BH_USE_WINDOW_NS. So it is of the time after a mark that is older than both together, and says
- * something of a process that had the card from that mark on.
+ * A sample is of the time since the one before, and the driver says when it was taken, on the card's clock. Should that be another than
+ * the turns are of, it is known only by when it was first there: after the driver was last asked; and it is of BH_USE_WINDOW_NS at most.
+ * So it is of the time after a mark that is older than both together. It says something of a process that had the card from the mark on.
  */
 #include "core/govern/use_inside.h"
 
@@ -96,12 +96,17 @@ static void follow(struct bh_use *u, const struct bh_use_look *look)
     }
 }
 
+bool bh_use_wants_mark(const struct bh_use *u, uint64_t now_ns)
+{
+    return !u->mark_ns[u->mark] || now_ns >= u->mark_ns[u->mark] + MARK_NS;
+}
+
 void bh_use_watch(struct bh_use *u, const struct bh_use_look *look)
 {
     const uint64_t last = u->mark_ns[u->mark];
     follow(u, look);
     u->seen_long |= look->held && look->now_ns > look->from_ns && look->now_ns - look->from_ns > LONG_NS;
-    if (last && look->now_ns >= last && look->now_ns - last < MARK_NS)
+    if (look->now_ns >= last && !bh_use_wants_mark(u, look->now_ns))
         return;
     if (look->now_ns < last) /* a clock that went back */
         memset(u->mark_ns, 0, sizeof(u->mark_ns));
@@ -211,12 +216,18 @@ static bool is_fresh_doubt(const struct bh_use *u, uint64_t now_ns)
     return !u->seldom && u->fruitless <= FRUITLESS && doubts_the_sum(u, now_ns, FRESH_NS);
 }
 
+/* There are turns in which one may well rest, or something is missing. */
+static bool is_often(const struct bh_use *u)
+{
+    return !u->seldom && (u->seen_long || u->blame.empty_ns > 0);
+}
+
 bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
 {
     if (!u->asked || look->now_ns < u->asked_ns)
         return true;
     const uint64_t gap = look->now_ns - u->asked_ns;
-    if (gap >= (u->seldom ? SELDOM_NS : QUIET_NS) || (gap >= CALM_NS && u->seen_long && !u->seldom))
+    if (gap >= (u->seldom ? SELDOM_NS : QUIET_NS) || (gap >= CALM_NS && is_often(u)))
         return true;
     if (gap >= DOUBTS_NS && is_fresh_doubt(u, look->now_ns))
         return true;
@@ -229,6 +240,7 @@ bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look)
 static void begin(struct bh_use *u)
 {
     u->begun = false;
+    bh_use_blame_forget(u);
 }
 
 static void believe(struct bh_use *u, struct bh_use_line *line, uint32_t permille)
@@ -309,12 +321,21 @@ static bool may_be_theirs(const struct visits *v, uint32_t permille)
     return v->rest_ns > 0 && missing <= v->rest_ns + SAMPLE_NS / BH_USE_WHOLE * ALIKE;
 }
 
-/* A sample that is of one process. */
-static void see_alone(struct bh_use *u, uint32_t permille, uint64_t now_ns)
+/* A mark before the newest sample's time. What loads is not to be believed sooner where samples are short. */
+static uint32_t mark_of(const struct bh_use *u, const struct bh_use_samples *s, uint64_t now_ns)
 {
     const uint64_t gap = bh_use_less(now_ns, u->asked_before_ns);
-    const uint32_t m =
-        bh_use_mark_before(u, now_ns, BH_USE_WINDOW_NS + (gap < BH_USE_WINDOW_NS ? gap : BH_USE_WINDOW_NS));
+    const uint64_t from_ns = s->n_timed ? s->at[s->n_timed - 1].from_ns : now_ns;
+    uint64_t ago = BH_USE_WINDOW_NS + (gap < BH_USE_WINDOW_NS ? gap : BH_USE_WINDOW_NS);
+    if (from_ns + ago < now_ns && now_ns - from_ns < 2 * BH_USE_WINDOW_NS)
+        ago = now_ns - from_ns;
+    return bh_use_mark_before(u, now_ns, ago);
+}
+
+/* A sample that is of one process. */
+static void see_alone(struct bh_use *u, const struct bh_use_samples *s, uint64_t now_ns)
+{
+    const uint32_t m = mark_of(u, s, now_ns), permille = s->last;
     if (m == BH_USE_MARKS)
         return;
     const uint64_t span = now_ns - u->mark_ns[m], used = span / BH_USE_WHOLE * permille;
@@ -475,6 +496,7 @@ static void compare(struct bh_use *u, uint32_t last, uint64_t now_ns)
             line->known = false;
         line->by_sum = look || (line->by_sum && line->doubt);
     }
+    bh_use_blame_forget(u);
     start(u);
 }
 
@@ -544,8 +566,10 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
         const bool away = t && look->now_ns > t->heard_ns && look->now_ns - t->heard_ns > AWAY_NS;
         const uint64_t since = bh_use_less(look->now_ns, line->refuted_ns);
         const bool over = look->now_ns < line->doubt_at_ns || look->now_ns - line->doubt_at_ns >= DOUBT_NS;
-        if (line->doubt && over && line->doubt_at_ns == line->reviewed_ns)
-            line->known = line->was_known; /* nobody looked, and nothing spoke against what was believed */
+        if (line->doubt && over && line->doubt_at_ns == line->reviewed_ns && line->was_known) {
+            line->known = true; /* nobody looked, and nothing spoke against what was believed */
+            begin(u);
+        }
         line->known = line->known && !away;
         line->refuted = line->refuted && !away && since < AGAIN_NS;
         line->doubt = line->doubt && !away && !over;
@@ -584,10 +608,15 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     } else {
         start(u);
     }
-    if (follows)
+    if (follows) {
+        bh_use_blame_add(u, s, now);
         bh_use_review(u, s, span, now);
+        bh_use_blame(u, span, now);
+    } else {
+        bh_use_blame_forget(u);
+    }
     take_marks(u, now);
-    see_alone(u, s->last, now);
+    see_alone(u, s, now);
 }
 
 static const struct bh_use_line *look_up(const struct bh_use *u, uint32_t pid)

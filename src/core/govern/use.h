@@ -12,7 +12,8 @@
  * none of them rests for long, and who is believed to is believed no longer. Where several came into doubt at once, two or
  * more of them were seen and they explain the sum if the others are like them, those are taken to be: to look at each would
  * cost all of them much, to find out that everybody leaves the same gaps. And where those who take turns leave some of the card
- * empty, one of them comes into doubt now and then though the sum is explained, or nearly so.
+ * empty, one of them comes into doubt now and then though the sum is explained, or nearly so: in a crowd the one that had the card when it
+ * was empty.
  */
 #ifndef BH_CORE_GOVERN_USE_H
 #define BH_CORE_GOVERN_USE_H
@@ -23,7 +24,8 @@
 
 enum {
     BH_USE_PROCESSES = 256,
-    BH_USE_MARKS = 24,
+    BH_USE_MARKS = 64,
+    BH_USE_TIMED = 8,   /* samples between two questions whose times are looked at */
     BH_USE_LIGHT = 200, /* permille: who uses less takes no turns */
     BH_USE_FULL = 850,  /* permille; measured: a busy process comes to this, so it counts as all */
 };
@@ -46,10 +48,27 @@ struct bh_use_look {
     const struct bh_use_turns *at; /* each once; what is beyond BH_USE_PROCESSES is not looked at */
     size_t n;
 };
+/* Permille of that time that the engine was busy, all processes together. */
+struct bh_use_sample {
+    uint64_t from_ns,
+        to_ns; /* on the clock of the turns; where they are none of its last second nothing is made of them */
+    uint32_t permille;
+};
 /* What the driver's samples since the last ones say. */
 struct bh_use_samples {
     uint32_t n;
-    uint32_t mean, last; /* permille of the time that the engine was busy */
+    uint32_t sum, mean, last; /* permille */
+    uint32_t n_timed;
+    struct bh_use_sample at[BH_USE_TIMED]; /* the newest of them, oldest first */
+};
+/* In any order. */
+void bh_use_samples_add(struct bh_use_samples *to, uint64_t at_ns, uint32_t permille);
+/* All are there, and the last of those before is of then: each is of the time since the one before it. */
+void bh_use_samples_follow(struct bh_use_samples *s, uint64_t before_ns);
+
+/* Sums over samples, in permille; what is old fades: of what one had of each, of that squared, and of that times what was used. */
+struct bh_use_blamed {
+    int64_t had, had2, both;
 };
 
 struct bh_use_line {
@@ -72,6 +91,7 @@ struct bh_use_line {
     uint64_t reviewed_ns; /* when it was last given up only because some of the card was empty; 0: never */
     bool was_known;       /* until then */
     uint64_t had_then_us; /* of the window by which somebody came into doubt last */
+    struct bh_use_blamed blame;
 };
 
 /* The newest samples in a row that are of a full card, or of one that is not; of how much time, and how much of that was used. */
@@ -84,6 +104,15 @@ struct bh_use_row {
 /* For so long those who take turns left that much of the card empty; when that is looked into. */
 struct bh_use_empty {
     uint64_t ns, due_ns;
+};
+
+/* Samples, each held against who had the card in its time (use_blame.c). */
+struct bh_use_blame {
+    uint64_t empty_ns; /* for so long something is missing */
+    uint64_t next_ns,
+        wait_ns; /* not before that is anybody blamed, and how long that was from the last time on */
+    uint32_t samples;
+    int64_t weight, used, used2; /* of all samples, as the sums of each line are */
 };
 
 struct bh_use {
@@ -106,6 +135,7 @@ struct bh_use {
     uint32_t unlikely; /* samples in a row: more was used than is likely */
     struct bh_use_row row;
     struct bh_use_empty much, some;
+    struct bh_use_blame blame;
     uint64_t renewed_ns; /* when those were last looked into as soon as may be */
     /* Permille of their time that those worked who came into doubt because too little was used, in all; 0: nobody did. */
     uint32_t doubted;
@@ -117,10 +147,12 @@ void bh_use_init(struct bh_use *u);
 /* Several compete, and nothing would follow from finding out who rests: only who is alone is worth a question now, and a sample
  * now and then. No sums are compared meanwhile, so nobody comes into doubt. */
 void bh_use_ask_seldom(struct bh_use *u, bool seldom);
-/* At every reading of the record. */
+/* Is it so long since the last mark that there should be another? */
+bool bh_use_wants_mark(const struct bh_use *u, uint64_t now_ns);
+/* At every reading of the record, and in between where that is read late. */
 void bh_use_watch(struct bh_use *u, const struct bh_use_look *look);
 /* Should the driver be asked now? It costs: seldom, but often while somebody is alone of whom it would tell something, and
- * for three seconds after some came into doubt by the sum. */
+ * for three seconds after some came into doubt by the sum; twice a second while something is missing. */
 bool bh_use_is_due(const struct bh_use *u, const struct bh_use_look *look);
 /* It was asked; this is new. */
 void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct bh_use_samples *s);

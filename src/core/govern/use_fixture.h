@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* use_fixture.h - a card is played: turns of some milliseconds each, and every 150 ms how much of that was work in all. */
+/* use_fixture.h - a card is played: turns of some milliseconds each, and now and then how much of that was work in all. */
 #ifndef BH_CORE_GOVERN_USE_FIXTURE_H
 #define BH_CORE_GOVERN_USE_FIXTURE_H
 
@@ -13,7 +13,12 @@ enum { A = 42, B = 43, C = 44, D = 45, MOST = 12 };
 static struct bh_use use;
 static struct bh_use_turns turns[MOST];
 static uint64_t now, sampled_ns, next_ns, worked_ns, turn_from;
-static uint32_t n_new, sum, last, asks;
+static struct bh_use_samples news;
+static uint64_t taken_ns;
+static uint32_t asks;
+static uint64_t every_ms; /* a sample comes; 0: every 143 to 167, as was measured */
+static uint64_t read_ms;  /* the turns are, so often */
+static uint64_t apart_ns; /* the clock of samples, if it is another */
 static size_t n_turns;
 static bool counts_changes;
 
@@ -27,8 +32,12 @@ static inline void begin(void)
     memset(turns, 0, sizeof(turns));
     now = sampled_ns = 1000 * MS;
     next_ns = now + 150 * MS;
-    worked_ns = 0;
-    n_new = sum = last = asks = 0;
+    worked_ns = apart_ns = 0;
+    every_ms = 150;
+    read_ms = 5;
+    news = (struct bh_use_samples){0};
+    taken_ns = now;
+    asks = 0;
     n_turns = 0;
     counts_changes = false;
 }
@@ -47,23 +56,22 @@ static inline void read_card(void)
     const struct bh_use_look look = {
         .now_ns = now, .held = true, .from_ns = turn_from, .at = turns, .n = n_turns};
     if (now >= next_ns) {
-        last = (uint32_t)(worked_ns * 1000 / (now - sampled_ns));
-        sum += last;
-        n_new++;
+        bh_use_samples_add(&news, now + apart_ns, (uint32_t)(worked_ns * 1000 / (now - sampled_ns)));
         sampled_ns = now;
-        next_ns = now + 150 * MS;
+        next_ns = now + (every_ms ? every_ms : 143 + now / MS * 7 % 25) * MS;
         worked_ns = 0;
     }
     bh_use_watch(&use, &look);
     if (!bh_use_is_due(&use, &look))
         return;
-    const struct bh_use_samples s = {n_new, n_new ? sum / n_new : 0, last};
-    bh_use_take(&use, &look, &s);
-    n_new = sum = 0;
+    bh_use_samples_follow(&news, taken_ns);
+    bh_use_take(&use, &look, &news);
+    taken_ns = sampled_ns + apart_ns;
+    news = (struct bh_use_samples){0};
     asks++;
 }
 
-/* In turns; a look every 5 ms, or at the end of a shorter turn. */
+/* In turns. */
 static inline void play(const struct plays *who, size_t n, uint64_t ms)
 {
     const uint64_t until = now + ms * MS;
@@ -77,7 +85,7 @@ static inline void play(const struct plays *who, size_t n, uint64_t ms)
             t->ns += MS;
             t->long_ns += k >= 4 ? MS : k == 3 ? 4 * MS : 0;
             t->heard_ns = now;
-            if (now / MS % 5 == 0)
+            if (now / MS % read_ms == 0)
                 read_card();
         }
     }

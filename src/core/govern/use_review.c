@@ -25,6 +25,7 @@ void bh_use_review_anew(struct bh_use *u, uint64_t now_ns)
         return;
     u->much.due_ns = MUCH_NS;
     u->some.due_ns = SOME_NS;
+    u->blame.next_ns = u->blame.wait_ns = 0;
     u->renewed_ns = now_ns;
 }
 
@@ -33,21 +34,15 @@ static bool had_some(const struct bh_use *u, const struct bh_use_line *line)
     return line->row_ns >= u->row.ns / BH_USE_WHOLE * BH_USE_SUSPECT;
 }
 
-static bool is_light(const struct bh_use_line *line)
-{
-    return line->known && line->permille < BH_USE_LIGHT;
-}
-
-/* Those who compete: who is light is on the card while another rests in its turn. */
+/* Those who compete: in a crowd nobody has much. */
 static uint32_t count(const struct bh_use *u)
 {
     uint32_t n = 0;
     for (size_t i = 0; i < u->n; i++)
-        n += had_some(u, &u->at[i]) && !is_light(&u->at[i]);
+        n += u->at[i].row_ns >= u->row.ns / BH_USE_WHOLE * BH_USE_SUSPECT / 2 && !bh_use_is_light(&u->at[i]);
     return n;
 }
 
-/* One of whom nothing is known makes short visits, as one of class latency does: nobody would be seen alone. */
 static bool is_visited(const struct bh_use *u)
 {
     for (size_t i = 0; i < u->n; i++) {
@@ -67,6 +62,18 @@ static bool any_doubt(const struct bh_use *u)
     return false;
 }
 
+bool bh_use_may_look(const struct bh_use *u)
+{
+    return !any_doubt(u) && !is_visited(u);
+}
+
+void bh_use_look_at(struct bh_use *u, struct bh_use_line *line, uint64_t now_ns)
+{
+    line->was_known = line->known;
+    bh_use_give_up(u, line, now_ns);
+    line->reviewed_ns = now_ns;
+}
+
 static bool rests(const struct bh_use_line *line)
 {
     return line->known && line->permille < BH_USE_WHOLE;
@@ -78,7 +85,7 @@ static struct bh_use_line *who_rests(struct bh_use *u)
     struct bh_use_line *next = NULL;
     for (size_t i = 0; i < u->n; i++) {
         struct bh_use_line *line = &u->at[i];
-        if (rests(line) && !is_light(line) && had_some(u, line) &&
+        if (rests(line) && !bh_use_is_light(line) && had_some(u, line) &&
             (!next || line->reviewed_ns < next->reviewed_ns))
             next = line;
     }
@@ -119,13 +126,10 @@ void bh_use_review(struct bh_use *u, const struct bh_use_samples *s, uint64_t sp
     const bool empty = n >= 2 && s->mean < MUCH_EMPTY,
                less = n >= 2 && n <= CROWD && missing_us > u->held_us / BH_USE_WHOLE * SOME_EMPTY;
     const bool much = is_due(&u->much, empty, span), some = is_due(&u->some, empty || less, span);
-    if ((!much && !some) || any_doubt(u) || is_visited(u))
+    if ((!much && !some) || !bh_use_may_look(u))
         return;
     struct bh_use_line *line = much ? who_rests(u) : who_may_rest(u);
     put_off(much ? &u->much : &u->some);
-    if (!line)
-        return;
-    line->was_known = line->known;
-    bh_use_give_up(u, line, now_ns);
-    line->reviewed_ns = now_ns;
+    if (line)
+        bh_use_look_at(u, line, now_ns);
 }

@@ -49,7 +49,7 @@ TEST(who_was_not_looked_at_after_all_is_believed_again)
     uint32_t most = 0, unknown = 0;
     begin();
     for (size_t i = 0; i < BH_COUNT_OF(who); i++)
-        play(&(struct plays){who[i].pid, 2000, 400}, 1, 900);
+        play(&(struct plays){who[i].pid, 2000, 400}, 1, 1000);
     for (int i = 0; i < 400; i++) {
         play(who, 3, 120);
         const uint32_t n = (uint32_t)bh_use_doubt(&use, A) + bh_use_doubt(&use, B) + bh_use_doubt(&use, C);
@@ -128,11 +128,18 @@ TEST(nobody_is_reviewed_while_another_is_in_doubt)
     }
 }
 
+/* Who had the card in a sample's time is not known then, so nobody is told by that (use_blame.c). */
+static void begin_on_two_clocks(void)
+{
+    begin();
+    apart_ns = 1000000 * MS;
+}
+
 /* C leaves most of its small share, and the sum puts up with that: it is looked at before those who have more, and nobody after it. */
 TEST(who_may_be_all_that_is_missing_is_looked_at)
 {
     static const struct plays who[] = {{A, 30, 980}, {B, 40, 980}, {C, 13, 250}}, c[] = {{C, 1000, 250}};
-    begin();
+    begin_on_two_clocks();
     play(who, 3, 19000);
     CHECK(!any_doubt(A, 3));
     play(who, 3, 4000);
@@ -150,7 +157,7 @@ TEST(who_is_believed_to_rest_is_not_the_one_who_may)
 {
     static const struct plays who[] = {{A, 30, 980}, {B, 40, 980}, {C, 13, 250}, {D, 12, 500}},
                               d[] = {{D, 1000, 500}};
-    begin();
+    begin_on_two_clocks();
     play(d, 1, 1200);
     CHECK(use_of(D) < 550);
     play(who, 4, 26000);
@@ -206,7 +213,7 @@ TEST(nobody_in_a_crowd_is_looked_at_for_a_little)
 TEST(who_was_not_known_and_not_looked_at_is_not_known)
 {
     static const struct plays who[] = {{A, 30, 980}, {B, 40, 980}, {C, 13, 250}};
-    begin();
+    begin_on_two_clocks();
     play(who, 3, 24000);
     CHECK(bh_use_doubt(&use, C));
     for (int i = 0; i < 200; i++) {

@@ -32,6 +32,19 @@ TEST(what_is_caught_up_with_is_not_what_it_needs)
     CHECK(use_of(A) >= 36 && use_of(A) <= 40);
 }
 
+/* Samples of 200 ms, as on another card: the one that is of its neighbour, too, is not taken for its own. */
+TEST(a_sample_that_began_before_it_had_the_card_is_not_of_it)
+{
+    for (uint32_t ms = 0; ms < 200; ms += 5) {
+        begin();
+        every_ms = 200;
+        play(&(struct plays){B, 1000, 1000}, 1, 400 + ms);
+        for (int i = 0; i < 60 && use_of(A) == BH_USE_UNKNOWN; i++)
+            play(&(struct plays){A, 1000, 250}, 1, 20);
+        CHECK(use_of(A) >= 245 && use_of(A) <= 255);
+    }
+}
+
 TEST(busy_ones_are_never_in_doubt_and_nobody_asks_often)
 {
     static const struct plays who[] = {{A, 30, 1000}, {B, 30, 860}, {C, 30, 910}};
@@ -498,7 +511,10 @@ TEST(whatever_it_is_told_it_keeps_within_bounds)
             at[k] = (struct bh_use_turns){(uint32_t)k, d % 31 ? at[k].ns + d % 9 * 20 * MS : 0, at[k].ns / 2,
                                           look.now_ns, d};
         bh_use_watch(&use, &look);
-        const struct bh_use_samples s = {d % 5, d / 3 % 1001, d / 7 % 1001};
+        struct bh_use_samples s = {0};
+        for (uint32_t k = 0; k < d % 11; k++)
+            bh_use_samples_add(&s, look.now_ns - (d >> k) % 900 * MS, (d >> k) % 1001);
+        bh_use_samples_follow(&s, d % 13 ? look.now_ns - 1000 * MS : dice);
         if (bh_use_is_due(&use, &look) || d % 3 == 0)
             bh_use_take(&use, &look, &s);
         for (uint32_t pid = 0; pid < BH_COUNT_OF(at); pid++) {
