@@ -6,7 +6,12 @@
 #include "store/db_disk_fixture.h"
 #include "store/state_storm_fixture.h"
 
-enum { SEEDS = 40, ROUNDS = 60, TURN = 4 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { SEEDS = 24 }; /* dear */
+#else
+enum { SEEDS = 40 };
+#endif
+enum { ROUNDS = 60, TURN = 4 };
 
 struct outcome {
     uint64_t turns, refused, hits, outages, kept, undone, opens_failed;

@@ -2,7 +2,8 @@
 /*
  * use_replay_test.c - what a real card's sensors said, read again (data/recordings).
  *
- * Five and eight have equal shares, and the last works a quarter of its turns. On that day it was told from the others after 13 s and more.
+ * Five and eight have equal shares, and the last works a quarter of its turns.
+ * Five are of a build that did not tell it from the others, eight of one that did after 8 s.
  */
 #include "base/test.h"
 #include "base/units.h"

@@ -3,7 +3,7 @@
  * use.c - samples of a sum to uses of each. See use.h for what is believed of them.
  *
  * A sample is of the time since the one before, and the driver says when it was taken, on the card's clock. Should that be another than
- * the turns are of, it is known only by when it was first there: after the driver was last asked; and it is of BH_USE_WINDOW_NS at most.
+ * the turns are of, it is known only by when it was first there: after the driver was last asked; and it is held to be of BH_USE_WINDOW_NS.
  * So it is of the time after a mark that is older than both together. It says something of a process that had the card from the mark on.
  */
 #include "core/govern/use_inside.h"

@@ -3,7 +3,7 @@
  * use.h - how much of the time that a process has the card it works, from two things that are known.
  *
  * A process that nobody else is in the way of keeps the card while it rests, so the card's record of turns does not
- * tell work from rest. The driver samples the engine, about every 150 ms: how busy it was since the sample before, all
+ * tell work from rest. The driver samples the engine, every 150 or 200 ms: how busy it was since the sample before, all
  * processes together. (It names one, too, but which is chance: nothing is made of that.) So a sample tells about one
  * process only where that one had the card all the while, but for visits of such as are known to use little. Of the
  * others it tells whether what is believed of them can be true: what they had, by what is believed of each, must come to

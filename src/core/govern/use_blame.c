@@ -23,10 +23,10 @@
 #define APART_NS (150 * BH_USE_MS)    /* marks that are further apart do not tell who had what between them */
 
 enum {
-    MISSING = 40,  /* permille of the time held: what one of 18 leaves that works a quarter of its time */
-    ENOUGH = 12,   /* samples for a line */
-    FADES = 16,    /* one part of so many goes with each */
-    SCALE = 1024,  /* of all sums, for what is left of them to be exact enough */
+    MISSING = 40, /* permille of the time held: the last of 14 leaves 5 % if it works a quarter of its time */
+    ENOUGH = 12,  /* samples for a line */
+    FADES = 16,   /* one part of so many goes with each */
+    SCALE = 1024, /* of all sums, for what is left of them to be exact enough */
     LOADING = 600, /* permille: of a sample that says less the sum tells; most are of when somebody loaded */
     LITTLE = 70, /* permille of the card: a share below 5 % is given no turn for a look (BH_LOOK_LEAST_PPM) */
     STEEP = -400,     /* permille: it works three fifths of its time at most */
