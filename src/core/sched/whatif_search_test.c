@@ -11,7 +11,7 @@
  * number of them than the everyday one: 10000 take two minutes.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CASES = 30, TINY = 60 };
+enum { CASES = 30, TINY = 120 };
 #else
 enum { CASES = 1000, TINY = 500 };
 #endif
