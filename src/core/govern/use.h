@@ -48,10 +48,10 @@ struct bh_use_look {
     const struct bh_use_turns *at; /* each once; what is beyond BH_USE_PROCESSES is not looked at */
     size_t n;
 };
-/* Permille of that time that the engine was busy, all processes together. */
+/* How busy the engine was, all processes together. Times that are none of the last second on the clock of the turns are those of another
+ * clock, and nothing is made of them. */
 struct bh_use_sample {
-    uint64_t from_ns,
-        to_ns; /* on the clock of the turns; where they are none of its last second nothing is made of them */
+    uint64_t from_ns, to_ns;
     uint32_t permille;
 };
 /* What the driver's samples since the last ones say. */
@@ -109,8 +109,8 @@ struct bh_use_empty {
 /* Samples, each held against who had the card in its time (use_blame.c). */
 struct bh_use_blame {
     uint64_t empty_ns; /* for so long something is missing */
-    uint64_t next_ns,
-        wait_ns; /* not before that is anybody blamed, and how long that was from the last time on */
+    uint64_t next_ns;  /* nobody is blamed before that, */
+    uint64_t wait_ns;  /* which was so long after the last one */
     uint32_t samples;
     int64_t weight, used, used2; /* of all samples, as the sums of each line are */
 };

@@ -27,8 +27,8 @@ enum {
     ENOUGH = 12,  /* samples for a line */
     FADES = 16,   /* one part of so many goes with each */
     SCALE = 1024, /* of all sums, for what is left of them to be exact enough */
-    LOADING = 600, /* permille: of a sample that says less the sum tells; most are of when somebody loaded */
-    LITTLE = 70, /* permille of the card: a share below 5 % is given no turn for a look (BH_LOOK_LEAST_PPM) */
+    LOADING = 600,    /* permille: of a sample that says less the sum tells; somebody loaded, mostly */
+    LITTLE = 70,      /* permille of the card: below 5 % there is no turn for a look (BH_LOOK_LEAST_PPM) */
     STEEP = -400,     /* permille: it works three fifths of its time at most */
     TELLS = 400,      /* permille of how much samples differ: its line explains no less of that */
     VARIED = 10 * 10, /* permille, squared: who had as much in all samples has no line */

@@ -14,7 +14,7 @@
 #include "core/govern/use.h"
 
 #define BH_USE_MS UINT64_C(1000000)
-/* Measured: 143 to 167 ms, and another day 194 to 207; then their times tell. */
+/* Measured: 143 to 167 ms, and another day 194 to 206; then their times tell. */
 #define BH_USE_WINDOW_NS (170 * BH_USE_MS)
 #define BH_USE_LATE_NS   (5 * BH_USE_MS) /* the turns are read before the samples, and that takes its time */
 

@@ -267,8 +267,7 @@ struct rm_use_samples {
     uint8_t type, pad[3];           /* RM_SAMPLES_USE */
     uint32_t bytes, count, tracker; /* bytes: of the samples, says who asks */
     struct {
-        uint64_t
-            at; /* its end, on the card's clock; measured: it can be read within 1 ms, and is of all since the last */
+        uint64_t at; /* its end, on the card's clock; measured: it is of all the time since the last */
         struct rm_engine_use
             engines[6]; /* memory, graphics and compute, encoder, decoder, JPEG, optical flow */
     } samples[72];
