@@ -23,7 +23,9 @@ enum {
     BH_PACE_CALM_US = 50000,        /* to see that something begins to */
     BH_PACE_ALONE_US = 100000,      /* by slices alone, where somebody came, went, began or ceased to work */
     BH_PACE_ALONE_EVEN_US = 250000, /* by slices alone, when that is a second ago */
+    BH_PACE_MANY_EVEN_US = 250000,  /* by slices, where many compete: none came or went for a second */
     BH_PACE_STIRRED_US = 1000000,
+    BH_PACE_MANY = 4,
 };
 
 struct bh_pace {

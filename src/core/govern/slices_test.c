@@ -140,6 +140,19 @@ TEST(slices_alone_pause_nobody_and_come_to_rest)
         }
 }
 
+/* By how much the one that is farthest from its part by weight is off, in permille. */
+static int64_t farthest(const struct world *w)
+{
+    int64_t worst = 0, whole = 0;
+    for (uint32_t i = 0; i < w->n; i++)
+        whole += w->at[i].asked.weight;
+    for (uint32_t i = 0; i < w->n; i++) {
+        const int64_t off = world_share(w, i) - w->at[i].asked.weight * INT64_C(1000) / whole;
+        worst = off > worst ? off : -off > worst ? -off : worst;
+    }
+    return worst;
+}
+
 /* Of more than these one or the other is always at the edge of a look. */
 TEST(few_that_fill_their_slices_are_left_alone)
 {
@@ -164,6 +177,28 @@ TEST(few_that_fill_their_slices_are_left_alone)
     }
 }
 
+/* They are looked at seldom instead, which takes nothing from their shares. */
+TEST(many_that_fill_their_slices_are_looked_at_seldom)
+{
+    for (uint32_t n = 4; n <= 10; n += 2) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < n; i++)
+            (void)world_add(w, CARD_PERSISTENT, 10, 0);
+        world_run(w, 3000);
+        world_mark(w);
+        const uint32_t looks = w->looks;
+        world_run(w, 30000);
+        const uint32_t made = w->looks - looks;
+        const int64_t worst = farthest(w);
+        const uint8_t mode = w->out.mode;
+        world_free(w);
+        printf("# %u tenants: %u looks in 30 s, %lld permille off\n", n, made, (long long)worst);
+        CHECK_EQ(mode, BH_GOVERN_SLICES);
+        CHECK(made <= 30 * 5 && worst <= 15);
+    }
+}
+
 /* Slices that are about half a batch give it in two or in three of them, and nothing between: seen on a card, where they were corrected
  * there and back six times a second. */
 TEST(who_cannot_be_trimmed_right_takes_turns)
@@ -178,11 +213,7 @@ TEST(who_cannot_be_trimmed_right_takes_turns)
         const uint32_t before = corrections(w);
         world_mark(w);
         world_run(w, 6000);
-        int64_t worst = 0;
-        for (uint32_t i = 0; i < w->n; i++) {
-            const int64_t off = world_share(w, i) - (int64_t)weights[k][i] * 10;
-            worst = off > worst ? off : -off > worst ? -off : worst;
-        }
+        const int64_t worst = farthest(w);
         const uint8_t mode = w->out.mode;
         printf("# %u/%u: mode %u, %u corrections, %lld permille off\n", weights[k][0], weights[k][1], mode,
                corrections(w) - before, (long long)worst);
@@ -200,12 +231,10 @@ TEST(slices_alone_are_exact_for_who_fills_them)
     world_run(w, 10000);
     world_mark(w);
     world_run(w, 20000);
-    int64_t worst = 0, sum = 0;
-    for (uint32_t i = 0; i < 8; i++) {
-        const int64_t share = world_share(w, i), off = share - (10 + (int64_t)i) * 1000 / 108;
-        worst = off > worst ? off : -off > worst ? -off : worst;
-        sum += share;
-    }
+    const int64_t worst = farthest(w);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < 8; i++)
+        sum += world_share(w, i);
     world_free(w);
     CHECK(worst <= 15 && sum >= 960);
 }
@@ -231,16 +260,12 @@ TEST(slices_alone_are_looked_at_four_times_a_second)
 TEST(seldom_looks_correct_as_much_as_close_ones)
 {
     struct world *w = by_slices_alone(CARD_LONG, CARD_LONG, 8);
-    int64_t worst = 0, whole = 0;
     for (uint32_t i = 0; i < 8; i++)
-        whole += w->at[i].asked.weight = 10 + 5 * i;
+        w->at[i].asked.weight = 10 + 5 * i;
     world_run(w, 10000);
     world_mark(w);
     world_run(w, 20000);
-    for (uint32_t i = 0; i < 8; i++) {
-        const int64_t off = world_share(w, i) - w->at[i].asked.weight * INT64_C(1000) / whole;
-        worst = off > worst ? off : -off > worst ? -off : worst;
-    }
+    const int64_t worst = farthest(w);
     const uint32_t far_us = w->in.elapsed_us, changes = corrections(w);
     world_free(w);
     printf("# %lld permille off, %u corrections\n", (long long)worst, changes);
