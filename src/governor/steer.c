@@ -14,7 +14,7 @@
 
 #define STEP_NS (BH_PACE_STEP_US * UINT64_C(1000))
 enum {
-    BACKOFF_MAX = 8, /* doublings of a step: what fails is tried again after 1.3 s at the latest */
+    BACKOFF_MAX = 8, /* doublings of a step: what fails is tried again after 1.3 s and a step at the latest */
     TRIES_MAX = 24,  /* of an orphan: 20 s */
     ORPHANS_MAX = 16384,
     LAST_TRIES = 3,

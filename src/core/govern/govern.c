@@ -163,6 +163,7 @@ static void decide(struct bh_govern *g, const struct need *w)
     if (w->turns != g->turns)
         bh_turns_begin(g);
     g->mode = w->mode;
+    g->many = false;
     modes[g->mode].decide(g);
     if (w->turns)
         bh_turns_decide(g);
@@ -173,27 +174,43 @@ static void decide(struct bh_govern *g, const struct need *w)
 
 /* ---- what to tell ---- */
 
-#define SETTLED_NS (1000 * BH_MS)
-
-/* Shares by slices that are right stay so by themselves; who comes or goes is told to whoever calls this. */
-static void watch_still(struct bh_govern *g)
-{
-    uint64_t d = UINT64_C(0xcbf29ce484222325) ^ g->mode;
-    for (uint32_t i = 0; i < g->n; i++) {
-        const struct bh_member *m = &g->at[i];
-        const uint64_t now[] = {m->id, m->slice_us, m->corrections,
-                                (uint64_t)m->active << 1 | (uint64_t)m->light};
-        for (size_t k = 0; k < sizeof(now) / sizeof(now[0]); k++)
-            d = (d ^ now[k]) * UINT64_C(0x100000001b3);
-    }
-    g->still_ns = d == g->told ? bh_between(g->still_ns + g->step_ns, 0, SETTLED_NS) : 0;
-    g->told = d;
-}
+#define SETTLED_NS      (1000 * BH_MS)
+#define MANY_SETTLED_NS (3000 * BH_MS) /* whether turns would be better is known after two: slices.c */
+#define FAR_PPM         30000
 
 static uint32_t permille(const struct bh_govern *g, const struct bh_member *m, const struct bh_window *w)
 {
     const int64_t over = m->age_ns < g->time.sum ? m->age_ns : g->time.sum;
     return over > 0 && w->sum > 0 ? (uint32_t)((w->sum * 1000 + over / 2) / over) : 0;
+}
+
+/* Nobody is paused, which is done at looks, and of those that compete nobody was far below its share in the last second. */
+static bool all_run(const struct bh_govern *g)
+{
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *m = &g->at[i];
+        const uint32_t far = m->target_ppm / 2 < FAR_PPM ? m->target_ppm / 2 : FAR_PPM;
+        if (m->paused || (bh_is_heavy(m) && permille(g, m, &m->gpu) * 1000 + far < m->target_ppm))
+            return false;
+    }
+    return true;
+}
+
+/* Shares by slices that are right stay so by themselves; who comes or goes is told to whoever calls this. Of many one or the other is
+ * always at the edge of what is corrected: for them it is enough that all run. */
+static void watch_still(struct bh_govern *g)
+{
+    uint64_t d = UINT64_C(0xcbf29ce484222325) ^ g->mode;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *m = &g->at[i];
+        const uint64_t now[] = {m->id, g->many ? 0 : m->slice_us, g->many ? 0 : m->corrections,
+                                (uint64_t)m->active << 1 | (uint64_t)m->light};
+        for (size_t k = 0; k < sizeof(now) / sizeof(now[0]); k++)
+            d = (d ^ now[k]) * UINT64_C(0x100000001b3);
+    }
+    const bool still = d == g->told && (!g->many || all_run(g));
+    g->still_ns = still ? bh_between(g->still_ns + g->step_ns, 0, MANY_SETTLED_NS) : 0;
+    g->told = d;
 }
 
 static uint8_t level_of(const struct bh_govern *g, const struct bh_member *m)
@@ -209,7 +226,8 @@ static void tell(const struct bh_govern *g, const struct need *w, struct bh_gove
     out->turns = g->turns;
     out->open_loop = w->blind;
     out->pause_first = g->turns && g->mode == BH_GOVERN_BESIDE_LATENCY;
-    out->settled = !g->turns && g->mode <= BH_GOVERN_SLICES && g->still_ns >= SETTLED_NS;
+    out->settled =
+        !g->turns && g->mode <= BH_GOVERN_SLICES && g->still_ns >= (g->many ? MANY_SETTLED_NS : SETTLED_NS);
     out->n = g->n;
     for (uint32_t i = 0; i < g->n; i++) {
         const struct bh_member *m = &g->at[i];

@@ -3,10 +3,10 @@
  * govern.h - the controller of one shared card: what tenants were promised and what they got in, what to do
  * out.
  *
- * Called every few milliseconds with the time that passed and with what the sensors say of each tenant;
- * answers with a time slice, an interleave level and paused-or-running for each, to hold until the next
- * call. It reads no clock, makes no call and allocates nothing after bh_govern_new(): the same inputs give
- * the same outputs, bit by bit.
+ * Called every few milliseconds (seldomer where nobody competes or slices hold: pace.h) with the time that passed and
+ * with what the sensors say of each tenant; answers with a time slice, an interleave level and paused-or-running for
+ * each, to hold until the next call. It reads no clock, makes no call and allocates nothing after bh_govern_new(): the
+ * same inputs give the same outputs, bit by bit.
  *
  * Four ways of sharing, chosen at each step and said in the output:
  *   free     nobody competes: the driver's own slices, nobody paused.
@@ -38,7 +38,11 @@
 
 #include <stdint.h>
 
-enum { BH_GOVERN_TENANTS = 128, BH_GOVERN_ELAPSED_MAX_US = 10000000 };
+enum {
+    BH_GOVERN_TENANTS = 128,
+    BH_GOVERN_ELAPSED_MAX_US = 10000000,
+    BH_GOVERN_FEW = 3, /* that compete: so many may well stay in slices */
+};
 enum bh_govern_class { BH_GOVERN_BATCH, BH_GOVERN_LATENCY };
 enum bh_govern_state { BH_GOVERN_UNKNOWN, BH_GOVERN_IDLE, BH_GOVERN_BUSY };
 enum bh_govern_mode {
@@ -112,8 +116,10 @@ struct bh_govern_out {
     uint8_t open_loop; /* somebody's sensors are blind: shares are set, not checked */
     /* Order of the pauses and resumes of this step: else resume first, so that the card stays busy. */
     uint8_t pause_first;
-    uint8_t settled; /* nobody takes turns and nothing was changed for a second: the next step may be later */
-    uint32_t n;      /* same order as in the input */
+    /* Nobody takes turns, and nothing was changed for a second; of more than a few that share by slices: nothing but those for three, in
+     * which all ran and had their share but for three points, and at least half of it. The next step may be later. */
+    uint8_t settled;
+    uint32_t n; /* same order as in the input */
     struct bh_govern_told at[BH_GOVERN_TENANTS];
 };
 /* What `bulkhead top` calls error: held less target, in permille. */

@@ -110,6 +110,7 @@ struct bh_govern {
     int64_t sum_span_ns, look_ns;
     int64_t burn_got_ns, burn_span_ns; /* what they had together, whatever was corrected meanwhile */
     uint64_t crowd;                    /* a digest of who competes by slices */
+    bool many;                         /* more than a few do */
     uint32_t batch_slice_us;
 };
 

@@ -12,18 +12,18 @@ static bool is_capped(const struct bh_govern_in *in)
 }
 
 /* Each look asks the driver for what every one of them did. */
-static bool has_many(const struct bh_govern_out *out)
+static bool many_compete(const struct bh_govern_out *out)
 {
     uint32_t compete = 0;
     for (uint32_t i = 0; i < out->n; i++)
         compete += out->at[i].active && !out->at[i].light;
-    return compete >= BH_PACE_MANY;
+    return compete > BH_GOVERN_FEW;
 }
 
 /* Not what was corrected: that is no reason to look sooner. */
 static uint64_t digest(const struct bh_govern_out *out)
 {
-    uint64_t d = UINT64_C(0xcbf29ce484222325) ^ out->mode ^ (uint64_t)out->turns << 8;
+    uint64_t d = UINT64_C(0xcbf29ce484222325) ^ out->mode;
     for (uint32_t i = 0; i < out->n; i++) {
         const struct bh_govern_told *t = &out->at[i];
         const uint64_t now[] = {t->id, (uint64_t)t->active << 1 | (uint64_t)t->light};
@@ -52,10 +52,9 @@ uint32_t bh_pace_us(struct bh_pace *p, bool slices_only, const struct bh_govern_
     p->seldom = slices_only && out->mode == BH_GOVERN_SLICES;
     if (out->mode == BH_GOVERN_FREE && !is_capped(in))
         return BH_PACE_CALM_US;
-    const bool even = p->even_us >= BH_PACE_STIRRED_US;
     if (slices_only)
-        return even ? BH_PACE_ALONE_EVEN_US : BH_PACE_ALONE_US;
-    if (even && out->mode == BH_GOVERN_SLICES && !out->turns && has_many(out))
-        return BH_PACE_MANY_EVEN_US;
-    return out->settled ? BH_PACE_EVEN_US : BH_PACE_STEP_US;
+        return p->even_us < BH_PACE_STIRRED_US ? BH_PACE_ALONE_US : BH_PACE_ALONE_EVEN_US;
+    if (!out->settled)
+        return BH_PACE_STEP_US;
+    return out->mode == BH_GOVERN_SLICES && many_compete(out) ? BH_PACE_MANY_EVEN_US : BH_PACE_EVEN_US;
 }

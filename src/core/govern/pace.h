@@ -6,7 +6,8 @@
  * turns are taken somebody waits for the next look. By slices alone nobody does: slices hold by themselves, and what a look may find
  * is that somebody came, went, began or ceased to work, or that a share is off. After each of the first the looks are close together for
  * a second. An error is corrected as often by the slow pace as by the quick one: feedback needs an eighth of a second at least
- * (slices.c), so that of looks each tenth every second one was for nothing.
+ * (slices.c), so that of looks each tenth every second one was for nothing. So it is where pauses may be made but slices do: with many
+ * that all have about their share it is looked seldom; who begins to give up its slices waits for one such look.
  *
  * Pure. The time that passed is an input of the controller, so a log that is played back needs nothing of this.
  */
@@ -23,9 +24,9 @@ enum {
     BH_PACE_CALM_US = 50000,        /* to see that something begins to */
     BH_PACE_ALONE_US = 100000,      /* by slices alone, where somebody came, went, began or ceased to work */
     BH_PACE_ALONE_EVEN_US = 250000, /* by slices alone, when that is a second ago */
-    BH_PACE_MANY_EVEN_US = 250000,  /* by slices, where many compete: none came or went for a second */
+    BH_PACE_MANY_EVEN_US =
+        125000, /* by slices, more than a few that are settled: as often as slices are corrected */
     BH_PACE_STIRRED_US = 1000000,
-    BH_PACE_MANY = 4,
 };
 
 struct bh_pace {

@@ -45,28 +45,23 @@ TEST(with_pauses_as_ever)
     CHECK(!pace.seldom);
 }
 
-/* With many one or the other is always corrected, and each look asks for all of them. */
-TEST(many_by_slices_slowly_a_second_after_the_crowd_changed)
+/* Each look asks for all of them. */
+TEST(many_that_are_settled_are_looked_at_seldom)
 {
-    begin(BH_GOVERN_SLICES, BH_PACE_MANY);
-    for (uint32_t i = 0; i < BH_PACE_STIRRED_US / BH_PACE_STEP_US; i++) {
-        out.at[i % out.n].corrections++;
-        CHECK_EQ(next(false), BH_PACE_STEP_US);
-    }
+    begin(BH_GOVERN_SLICES, BH_GOVERN_FEW + 1);
+    CHECK_EQ(next(false), BH_PACE_STEP_US);
+    out.settled = 1;
     CHECK_EQ(next(false), BH_PACE_MANY_EVEN_US);
     CHECK(!pace.seldom);
-    out.at[0].slice_us++;
-    CHECK_EQ(next(false), BH_PACE_MANY_EVEN_US);
-    out.at[0].light = 1; /* and so three compete */
-    CHECK_EQ(next(false), BH_PACE_STEP_US);
-    in.elapsed_us = BH_PACE_STIRRED_US;
-    CHECK_EQ(next(false), BH_PACE_STEP_US);
+    out.at[0].light = 1; /* and so a few compete */
+    CHECK_EQ(next(false), BH_PACE_EVEN_US);
     out.at[0].light = 0;
-    out.turns = 1;
-    for (int i = 0; i < 300; i++)
-        CHECK_EQ(next(false), BH_PACE_STEP_US);
-    out.turns = 0; /* who has just taken turns has not been by slices for a second */
-    CHECK_EQ(next(false), BH_PACE_STEP_US);
+    out.at[1].active = 0;
+    CHECK_EQ(next(false), BH_PACE_EVEN_US);
+    out.at[1].active = 1;
+    out.mode = BH_GOVERN_FREE;
+    in.at[0].cap_permille = 500;
+    CHECK_EQ(next(false), BH_PACE_EVEN_US);
 }
 
 TEST(by_slices_alone_slowly_a_second_after_the_crowd_changed)

@@ -6,11 +6,16 @@
 
 #include "core/govern/card_fixture.h"
 
-static void sense(struct bh_govern *g, enum bh_govern_state state, uint64_t gpu_ns)
+static void sense_after(struct bh_govern *g, uint32_t us, enum bh_govern_state state, uint64_t gpu_ns)
 {
-    struct bh_govern_in in = {.elapsed_us = 5000, .n = 1};
+    struct bh_govern_in in = {.elapsed_us = us, .n = 1};
     in.at[0] = (struct bh_govern_asked){.id = 1, .weight = 1, .state = (uint8_t)state, .gpu_ns = gpu_ns};
     bh_sense(g, &in);
+}
+
+static void sense(struct bh_govern *g, enum bh_govern_state state, uint64_t gpu_ns)
+{
+    sense_after(g, 5000, state, gpu_ns);
 }
 
 static struct bh_govern *one(void)
@@ -102,6 +107,24 @@ TEST(a_window_is_a_second)
     bh_govern_free(g);
     CHECK(over >= 950 * BH_MS && over <= 1050 * BH_MS);
     CHECK_EQ(got * 5, over);
+}
+
+TEST(a_window_is_a_second_however_far_apart_looks_are)
+{
+    static const uint32_t apart_us[] = {50000, 100000, 250000};
+    for (size_t k = 0; k < BH_COUNT_OF(apart_us); k++) {
+        struct bh_govern *g = one();
+        for (uint32_t us = 0; us < 6000000; us += apart_us[k])
+            sense_after(g, apart_us[k], BH_GOVERN_BUSY, (us < 4900000 ? UINT64_C(1000) : 200) * apart_us[k]);
+        const int64_t got = g->at[0].gpu.sum, over = g->time.sum;
+        for (int i = 0; i < 5; i++) /* one that was kept waiting, and then as ever */
+            sense_after(g, i ? 5000 : 9000000, BH_GOVERN_BUSY, 0);
+        const int64_t late = g->time.sum;
+        bh_govern_free(g);
+        CHECK(over >= 950 * BH_MS && over <= 1050 * BH_MS);
+        CHECK_EQ(got * 5, over);
+        CHECK(late > 0 && late <= 9100 * BH_MS);
+    }
 }
 
 TEST(a_small_need_is_a_small_demand)

@@ -39,7 +39,6 @@
  * change of the card): what it uses would not be known.
  */
 #define PIECE_US 3500
-#define FEW      3 /* tenants that may well stay in slices */
 
 struct crowd {
     uint32_t n;
@@ -159,12 +158,12 @@ static bool correct(const struct bh_govern *g, struct bh_member *m, const struct
      * at half of it, and on a card they come to take turns in the end; that is worth more to ten of them than slices, which are changed
      * ten times as often. Not by counting their trims: who works by the clock fills its slices and leaves much of its turns. */
     const int64_t dead = has_other_ways(g) ? DEAD_PPM : DEAD_ALONE_PPM;
-    const int64_t sure = dead + (has_other_ways(g) && c->n > FEW ? edge / 2 : edge);
+    const int64_t sure = dead + (has_other_ways(g) && c->n > BH_GOVERN_FEW ? edge / 2 : edge);
     if (error <= sure && error >= -sure)
         return false;
     if (has_other_ways(g) &&
         (error < -(LARGE_PPM + edge) || (error < -(WRONG_PPM + edge) && m->trims >= TRIM_TRIES) ||
-         (c->n <= FEW && m->restless >= TRIM_RESTLESS))) {
+         (c->n <= BH_GOVERN_FEW && m->restless >= TRIM_RESTLESS))) {
         mark_unfilled(m);
         return true;
     }
@@ -227,7 +226,7 @@ static void look(struct bh_govern *g, const struct crowd *c)
         }
         return;
     }
-    if (has_other_ways(g) && c->n > FEW && g->burn_span_ns >= SHORT_NS && mark_short(g, c))
+    if (has_other_ways(g) && c->n > BH_GOVERN_FEW && g->burn_span_ns >= SHORT_NS && mark_short(g, c))
         return;
     if (g->burn_span_ns >= LOOK_MAX)
         clear_burnt(g);
@@ -279,14 +278,20 @@ uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
     return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
 }
 
+static int64_t trimmed_us(const struct crowd *c, const struct bh_member *m)
+{
+    return c->target_ppm ? c->round_us * m->target_ppm / c->target_ppm * m->trim / BH_TRIM_ONE : 0;
+}
+
 void bh_slices_decide(struct bh_govern *g)
 {
     struct crowd c = count(g);
     const uint64_t crowd = digest(g);
     /* Below that a slice is over before its work has begun: measured, a busy tenant came to nothing in 200 us. */
     const int64_t least_us = g->config.slice_min_us / 2;
-    int64_t weights = 0;
+    int64_t weights = 0, round_us = 0;
 
+    g->many = c.n > BH_GOVERN_FEW;
     if (crowd != g->crowd) {
         g->crowd = crowd;
         clear_all(g);
@@ -295,14 +300,17 @@ void bh_slices_decide(struct bh_govern *g)
     } else {
         sum_up(g, &c);
     }
-    for (uint32_t i = 0; i < g->n; i++)
+    for (uint32_t i = 0; i < g->n; i++) {
         weights += bh_is_heavy(&g->at[i]) ? g->at[i].weight : 0;
+        round_us += bh_is_heavy(&g->at[i]) ? trimmed_us(&c, &g->at[i]) : 0;
+    }
+    /* Who is away for longer than a round may be is taken to rest (governor/sense.c). */
+    const int64_t most_us = round_us > g->config.round_max_us ? g->config.round_max_us : round_us;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         int64_t us = bh_slice_beside(g, m);
-        if (bh_is_heavy(m) && c.target_ppm)
-            us = bh_between(c.round_us * m->target_ppm / c.target_ppm * m->trim / BH_TRIM_ONE, least_us,
-                            g->config.slice_max_us);
+        if (bh_is_heavy(m) && round_us > 0)
+            us = bh_between(trimmed_us(&c, m) * most_us / round_us, least_us, g->config.slice_max_us);
         else if (!m->active) /* what it would get, so that it is there the moment it comes back */
             us = c.round_us * m->weight / (weights + m->weight);
         m->slice_us = (uint32_t)bh_between(us, g->config.short_slice_us, g->config.slice_max_us);
