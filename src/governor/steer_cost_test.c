@@ -110,7 +110,7 @@ TEST(eight_by_slices_cost_less_than_a_hundredth)
     CHECK_EQ(bh_steer_release(w.steer), 0);
     bh_steer_free(w.steer);
     bh_state_fini(&w.state);
-    CHECK(permille <= 4); /* on the card comes as much again that is not counted here */
+    CHECK(permille <= 4); /* on the card comes twice as much that is not counted here */
 }
 
 TEST(eight_by_slices_alone_are_looked_at_four_times_a_second)

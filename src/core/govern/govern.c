@@ -184,13 +184,24 @@ static uint32_t permille(const struct bh_govern *g, const struct bh_member *m, c
     return over > 0 && w->sum > 0 ? (uint32_t)((w->sum * 1000 + over / 2) / over) : 0;
 }
 
-/* Nobody is paused, which is done at looks, and of those that compete nobody was far below its share in the last second. */
+/* Nobody is paused, which is done at looks, and of those that compete nobody had far less than its part of what all of them had in the last
+ * second, which may end in the middle of a round. Who is not seen cannot be helped by looking. */
 static bool all_run(const struct bh_govern *g)
 {
+    int64_t target_ppm = 0, total = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         const struct bh_member *m = &g->at[i];
-        const uint32_t far = m->target_ppm / 2 < FAR_PPM ? m->target_ppm / 2 : FAR_PPM;
-        if (m->paused || (bh_is_heavy(m) && permille(g, m, &m->gpu) * 1000 + far < m->target_ppm))
+        target_ppm += bh_is_heavy(m) ? m->target_ppm : 0;
+        total += bh_is_heavy(m) ? m->gpu.sum : 0;
+        if (m->paused)
+            return false;
+    }
+    for (uint32_t i = 0; i < g->n && target_ppm > 0 && g->time.sum > 0; i++) {
+        const struct bh_member *m = &g->at[i];
+        const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / target_ppm;
+        const int64_t edge =
+            bh_part(share, BH_FAIR_WHOLE - (uint32_t)share) * g->config.round_max_us / (g->time.sum / BH_US);
+        if (bh_is_heavy(m) && m->seen && bh_ppm(m->gpu.sum, total) + FAR_PPM + edge / 2 < share)
             return false;
     }
     return true;

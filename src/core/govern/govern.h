@@ -117,7 +117,7 @@ struct bh_govern_out {
     /* Order of the pauses and resumes of this step: else resume first, so that the card stays busy. */
     uint8_t pause_first;
     /* Nobody takes turns, and nothing was changed for a second; of more than a few that share by slices: nothing but those for three, in
-     * which all ran and had their share but for three points, and at least half of it. The next step may be later. */
+     * which nobody was paused or far short of its share. The next step may be later. */
     uint8_t settled;
     uint32_t n; /* same order as in the input */
     struct bh_govern_told at[BH_GOVERN_TENANTS];

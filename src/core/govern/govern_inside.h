@@ -94,7 +94,8 @@ struct bh_govern {
 
     int64_t step_ns;
     struct bh_window time;
-    uint32_t part; /* of the windows, being filled */
+    uint32_t part;   /* of the windows, being filled */
+    int64_t part_ns; /* since it began */
 
     enum bh_govern_mode mode;
     bool turns;       /* turns were taken in the step that just ended */

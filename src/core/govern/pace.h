@@ -7,7 +7,7 @@
  * is that somebody came, went, began or ceased to work, or that a share is off. After each of the first the looks are close together for
  * a second. An error is corrected as often by the slow pace as by the quick one: feedback needs an eighth of a second at least
  * (slices.c), so that of looks each tenth every second one was for nothing. So it is where pauses may be made but slices do: with many
- * that all have about their share it is looked seldom; who begins to give up its slices waits for one such look.
+ * that all have about their share it is looked seldom; who begins to give up its slices waits for some such looks.
  *
  * Pure. The time that passed is an input of the controller, so a log that is played back needs nothing of this.
  */

@@ -45,9 +45,10 @@ static void window_next(struct bh_window *w, uint32_t part)
 
 static void windows_move(struct bh_govern *g)
 {
-    /* a long step is as many parts, of which all but the first are empty: the window is of the last second however far apart steps are */
-    int64_t full = bh_between(g->time.part[g->part] / BH_WINDOW_PART_NS, 0, BH_WINDOW_PARTS - 1);
-    for (; full > 0; full--) {
+    /* A long step is as many parts, of which all but the first are empty: the window is a second however far apart steps are. */
+    const int64_t full = bh_between(g->part_ns / BH_WINDOW_PART_NS, 0, BH_WINDOW_PARTS - 1);
+    g->part_ns = g->part_ns % BH_WINDOW_PART_NS + g->step_ns;
+    for (int64_t k = 0; k < full; k++) {
         g->part = (g->part + 1) % BH_WINDOW_PARTS;
         window_next(&g->time, g->part);
         for (uint32_t i = 0; i < g->n; i++) {

@@ -205,6 +205,29 @@ TEST(many_that_fill_their_slices_are_looked_at_seldom)
     }
 }
 
+/* Nor are looks close because a look ends in the middle of a long round, or for one that slices cannot help. */
+TEST(crowds_of_unequal_ones_are_looked_at_seldom)
+{
+    static const struct {
+        uint32_t weight[4];
+        enum card_kind last;
+    } crowds[] = {
+        {{50, 48, 1, 1}, CARD_PERSISTENT}, {{33, 33, 33, 1}, CARD_PERSISTENT}, {{33, 33, 33, 1}, CARD_SYNC}};
+    for (size_t k = 0; k < BH_COUNT_OF(crowds); k++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        for (uint32_t i = 0; i < 4; i++)
+            (void)world_add(w, i < 3 ? CARD_PERSISTENT : crowds[k].last, crowds[k].weight[i], 0);
+        world_run(w, 6000);
+        const uint32_t looks = w->looks;
+        world_run(w, 60000);
+        const uint32_t made = w->looks - looks;
+        world_free(w);
+        printf("# crowd %zu: %u looks in a minute\n", k, made);
+        CHECK(made <= 60 * 20);
+    }
+}
+
 /* It changes nothing by which looks would become close. */
 TEST(who_begins_to_synchronize_among_many_has_its_share_soon)
 {
