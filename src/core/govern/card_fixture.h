@@ -74,7 +74,7 @@ static inline void world_remove(struct world *w, uint32_t i)
 static inline void world_step(struct world *w)
 {
     const struct bh_govern_out was = w->out;
-    /* as the governor steps (governor/steer.c), but that where pauses are made nobody is looked at slowly */
+    /* as the governor steps (governor/steer.c), but that who is free is looked at closely */
     const bool as_paced = w->slices_only || was.mode == BH_GOVERN_SLICES;
     w->in.elapsed_us = as_paced ? w->next_us : was.settled && was.n ? EVEN_STEP_US : STEP_US;
     card_run(&w->card, w->in.elapsed_us * INT64_C(1000));

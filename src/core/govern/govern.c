@@ -176,39 +176,9 @@ static void decide(struct bh_govern *g, const struct need *w)
 
 #define SETTLED_NS      (1000 * BH_MS)
 #define MANY_SETTLED_NS (3000 * BH_MS) /* whether turns would be better is known after two: slices.c */
-#define FAR_PPM         30000
-
-static uint32_t permille(const struct bh_govern *g, const struct bh_member *m, const struct bh_window *w)
-{
-    const int64_t over = m->age_ns < g->time.sum ? m->age_ns : g->time.sum;
-    return over > 0 && w->sum > 0 ? (uint32_t)((w->sum * 1000 + over / 2) / over) : 0;
-}
-
-/* Nobody is paused, which is done at looks, and of those that compete nobody had far less than its part of what all of them had in the last
- * second, which may end in the middle of a round. Who is not seen cannot be helped by looking. */
-static bool all_run(const struct bh_govern *g)
-{
-    int64_t target_ppm = 0, total = 0;
-    for (uint32_t i = 0; i < g->n; i++) {
-        const struct bh_member *m = &g->at[i];
-        target_ppm += bh_is_heavy(m) ? m->target_ppm : 0;
-        total += bh_is_heavy(m) ? m->gpu.sum : 0;
-        if (m->paused)
-            return false;
-    }
-    for (uint32_t i = 0; i < g->n && target_ppm > 0 && g->time.sum > 0; i++) {
-        const struct bh_member *m = &g->at[i];
-        const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / target_ppm;
-        const int64_t edge =
-            bh_part(share, BH_FAIR_WHOLE - (uint32_t)share) * g->config.round_max_us / (g->time.sum / BH_US);
-        if (bh_is_heavy(m) && m->seen && bh_ppm(m->gpu.sum, total) + FAR_PPM + edge / 2 < share)
-            return false;
-    }
-    return true;
-}
 
 /* Shares by slices that are right stay so by themselves; who comes or goes is told to whoever calls this. Of many one or the other is
- * always at the edge of what is corrected: for them it is enough that all run. */
+ * always at the edge of what is corrected: for them it is enough that nobody is in need. */
 static void watch_still(struct bh_govern *g)
 {
     uint64_t d = UINT64_C(0xcbf29ce484222325) ^ g->mode;
@@ -219,9 +189,15 @@ static void watch_still(struct bh_govern *g)
         for (size_t k = 0; k < sizeof(now) / sizeof(now[0]); k++)
             d = (d ^ now[k]) * UINT64_C(0x100000001b3);
     }
-    const bool still = d == g->told && (!g->many || all_run(g));
+    const bool still = d == g->told && (!g->many || bh_slices_hold(g));
     g->still_ns = still ? bh_between(g->still_ns + g->step_ns, 0, MANY_SETTLED_NS) : 0;
     g->told = d;
+}
+
+static uint32_t permille(const struct bh_govern *g, const struct bh_member *m, const struct bh_window *w)
+{
+    const int64_t over = m->age_ns < g->time.sum ? m->age_ns : g->time.sum;
+    return over > 0 && w->sum > 0 ? (uint32_t)((w->sum * 1000 + over / 2) / over) : 0;
 }
 
 static uint8_t level_of(const struct bh_govern *g, const struct bh_member *m)

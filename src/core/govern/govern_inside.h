@@ -174,6 +174,7 @@ void bh_turns_gate(struct bh_govern *g);
 
 void bh_slices_begin(struct bh_govern *g);
 void bh_slices_decide(struct bh_govern *g);
+bool bh_slices_hold(const struct bh_govern *g);
 /* Of one that is not given its share by the length of its slice. If it is held, or uses a part of the card, it has work for more than a
  * short one. */
 uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m);

@@ -24,8 +24,7 @@ enum {
     BH_PACE_CALM_US = 50000,        /* to see that something begins to */
     BH_PACE_ALONE_US = 100000,      /* by slices alone, where somebody came, went, began or ceased to work */
     BH_PACE_ALONE_EVEN_US = 250000, /* by slices alone, when that is a second ago */
-    BH_PACE_MANY_EVEN_US =
-        125000, /* by slices, more than a few that are settled: as often as slices are corrected */
+    BH_PACE_MANY_EVEN_US = 125000,  /* by slices, more than a few: as often as they are corrected */
     BH_PACE_STIRRED_US = 1000000,
 };
 

@@ -24,6 +24,7 @@
 #define DEAD_PPM       5000
 #define DEAD_ALONE_PPM 15000 /* where slices are all there is: rest is worth more than the last point */
 #define LARGE_PPM      50000 /* more than any inexact timer: it does not fill its slices */
+#define FAR_PPM        30000 /* too little to look seldom */
 #define WRONG_PPM      15000 /* worth another way of sharing when trimming does not help */
 #define BURNT_PPM      40000 /* lost beyond what slices of this length cost: they are given up too early */
 #define MISSED_PPM     20000 /* of a light tenant's need */
@@ -139,14 +140,19 @@ static int64_t blur(const struct bh_govern *g, const struct bh_member *m)
     return m->span_ns < BLUR_NS ? m->span_ns : bh_between(more + BLUR_NS, BLUR_NS, m->span_ns);
 }
 
+/* By how much a share may seem off because a look ends in the middle of a round. */
+static int64_t edge_of(int64_t share, int64_t round_us, int64_t span_ns)
+{
+    return share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * round_us / (span_ns / BH_US);
+}
+
 /* Whether this tenant's error stood out, and what was done about it. */
 static bool correct(const struct bh_govern *g, struct bh_member *m, const struct crowd *c, int64_t total_ns)
 {
     const int64_t whole = m->light ? g->sum_span_ns : total_ns;
     const int64_t share = m->light ? m->target_ppm : (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
     const int64_t error = (int64_t)bh_ppm(m->sum_ns, whole) - share;
-    const int64_t edge_us = c->round_us + blur(g, m) / BH_US;
-    const int64_t edge = share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * edge_us / (g->sum_span_ns / BH_US);
+    const int64_t edge = edge_of(share, c->round_us + blur(g, m) / BH_US, g->sum_span_ns);
 
     if (m->light) {
         if (error >= -(MISSED_PPM + edge) || !has_other_ways(g))
@@ -200,8 +206,7 @@ static bool mark_short(struct bh_govern *g, const struct crowd *c)
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / c->target_ppm;
-        const int64_t edge =
-            share * (BH_FAIR_WHOLE - share) / BH_FAIR_WHOLE * c->round_us / (g->burn_span_ns / BH_US);
+        const int64_t edge = edge_of(share, c->round_us, g->burn_span_ns);
         if (!bh_is_heavy(m) || bh_ppm(m->burn_ns, total) + WRONG_PPM + edge >= share)
             continue;
         mark_unfilled(m);
@@ -276,6 +281,28 @@ uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m)
     if (m->beside)
         return PIECE_US;
     return g->config.default_slice_us * (bh_is_held(m) ? HELD_SLICES : 1);
+}
+
+/* Nobody is paused, which is done at looks, and of those that compete nobody had far less than its part of what all of them had in the last
+ * second. Who is not seen cannot be helped by looking. */
+bool bh_slices_hold(const struct bh_govern *g)
+{
+    int64_t target_ppm = 0, total = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
+        const struct bh_member *m = &g->at[i];
+        target_ppm += bh_is_heavy(m) ? m->target_ppm : 0;
+        total += bh_is_heavy(m) ? m->gpu.sum : 0;
+        if (m->paused)
+            return false;
+    }
+    for (uint32_t i = 0; i < g->n && target_ppm > 0 && g->time.sum > 0; i++) {
+        const struct bh_member *m = &g->at[i];
+        const int64_t share = (int64_t)m->target_ppm * BH_FAIR_WHOLE / target_ppm;
+        const int64_t edge = edge_of(share, g->config.round_max_us / 2, g->time.sum);
+        if (bh_is_heavy(m) && m->seen && bh_ppm(m->gpu.sum, total) + FAR_PPM + edge < share)
+            return false;
+    }
+    return true;
 }
 
 static int64_t trimmed_us(const struct crowd *c, const struct bh_member *m)
