@@ -2,7 +2,7 @@
 /*
  * govern_cuda.c - fixed work for a shared card, and how much of it gets done: the ground truth for shares and latency.
  *
- *     govern_cuda KIND SECONDS [UNIT_US]
+ *     govern_cuda KIND SECONDS [UNIT_US [EVERY_MS]]
  *         long        kernels of UNIT_US (8000), four in flight
  *         lean        the same with an eighth of the threads: there is less to save when it has to give way
  *         short       kernels of 50 us, two hundred in flight
@@ -20,7 +20,7 @@
  *         check-graph the same, a graph of twenty kernels of 50 us, replayed
  *         check-whole the same, one kernel for all of the time
  *
- * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every tenth of a second and `took NS` for
+ * It prints `ready`, waits for a byte on its input, then prints `at MS UNITS` every EVERY_MS (100) and `took NS` for
  * each kernel of those that come one by one at the end. A unit is a fixed number of multiplications on every processor of the card; no clock is
  * looked at inside, so that a share of the card shows in how long it takes. Nothing here judges.
  *
@@ -29,7 +29,7 @@
  * or so, and a thread looks at that all the time: where nothing comes for a millisecond it prints at the end `gap FROM TO`, in nanoseconds
  * of the machine's clock. So it shows when work stands still, in the middle of a kernel too.
  *
- * Where $BULKHEAD_PROBE is set it says the same there, ten times a second: what was done, and how long small kernels took.
+ * Where $BULKHEAD_PROBE is set it says the same there, as often: what was done, and how long small kernels took.
  */
 #include "gpu/abi/cuda.h"
 
@@ -80,8 +80,7 @@ enum {
     THREADS = 256,
     SMS = 132,
     BLOCKS_PER_SM = 8,
-    MIB = 1 << 20,
-    EVERY_MS = 100
+    MIB = 1 << 20
 };
 
 #define FMA2  "fma.rn.f32 %a, %a, %b, %c;\n fma.rn.f32 %a, %a, %b, %c;\n"
@@ -134,7 +133,7 @@ static struct {
     CUfunction work, forever, mix;
     CUdeviceptr out;
     unsigned blocks, round_ns;
-    uint64_t from, next, end, units;
+    uint64_t from, next, every, end, units;
     int probe; /* -1: nobody listens */
     uint64_t said;
     unsigned n_took; /* since it was last said */
@@ -234,7 +233,7 @@ static bool going(uint64_t units)
         printf("at %llu %llu\n", (unsigned long long)((now - run.from) / 1000000), (unsigned long long)units);
         (void)fflush(stdout);
         say(units);
-        run.next += UINT64_C(1000000) * EVERY_MS;
+        run.next += run.every;
     }
     return now < run.end;
 }
@@ -517,7 +516,10 @@ static int work(const char *kind, unsigned unit_us)
 int main(int argc, char **argv)
 {
     char byte;
-    if (argc != 3 && argc != 4)
+    if (argc < 3 || argc > 5)
+        return 2;
+    run.every = UINT64_C(1000000) * (argc > 4 ? number(argv[4]) : 100);
+    if (run.every == 0)
         return 2;
     const bool checks = strncmp(argv[1], "check", 5) == 0;
     context(argv[1]);
@@ -534,7 +536,7 @@ int main(int argc, char **argv)
     run.probe = probe_socket(getenv("BULKHEAD_PROBE"));
     run.from = run.next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
-    const int rc = work(argv[1], argc == 4 ? number(argv[3]) : 8000);
+    const int rc = work(argv[1], argc > 3 ? number(argv[3]) : 8000);
     if (checks) {
         watch_end();
         check_end();

@@ -20,8 +20,9 @@ alive = []
 
 class Tenant:
     def __init__(self, tools, kind, seconds, how=(), unit=None, name='', env=None):
-        """how: what `bulkhead run` is given; None: without it."""
-        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + ([unit] if unit else [])
+        """how: what `bulkhead run` is given; None: without it. unit: in microseconds; or that, and how often it says what is done, in milliseconds."""
+        units = unit if isinstance(unit, tuple) else (unit,) if unit else ()
+        command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + [*units]
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
         self.kind, self.name, self.points, self.took, self.gaps, self.rest = kind, name or kind, [], [], [], {}
         if tools.log:  # a governor goes by who started it, and writes over no file
