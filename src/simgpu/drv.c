@@ -484,13 +484,21 @@ int bh_sim_touch(int fd, uint64_t range, uint32_t gpu)
     return about(fd, &msg, nothing, nothing);
 }
 
-int bh_sim_doorbell(int fd, uint32_t client, uint32_t channel, uint64_t work_ns, uint64_t *ret_fence)
+int bh_sim_ring(int fd, uint32_t client, uint32_t channel, uint64_t work_ns, uint64_t *ret_fence,
+                uint64_t *ret_done)
 {
     struct bh_sim_msg msg = {.op = BH_SIM_OP_SUBMIT, .a = client, .b = channel, .c = work_ns};
     if (about(fd, &msg, nothing, nothing) < 0)
         return -1;
     *ret_fence = msg.a;
+    *ret_done = msg.b;
     return 0;
+}
+
+int bh_sim_doorbell(int fd, uint32_t client, uint32_t channel, uint64_t work_ns, uint64_t *ret_fence)
+{
+    uint64_t done;
+    return bh_sim_ring(fd, client, channel, work_ns, ret_fence, &done);
 }
 
 int bh_sim_fence(int fd, uint32_t client, uint32_t channel, uint64_t *ret_done)

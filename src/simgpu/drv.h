@@ -34,6 +34,9 @@ int bh_sim_munmap(int fd, void *at, size_t length, uint64_t range);
 int bh_sim_touch(int fd, uint64_t range, uint32_t gpu);
 
 int bh_sim_doorbell(int fd, uint32_t client, uint32_t channel, uint64_t work_ns, uint64_t *ret_fence);
+/* The same. *ret_done: a fence that is done, at least; 0: none is known to be. */
+int bh_sim_ring(int fd, uint32_t client, uint32_t channel, uint64_t work_ns, uint64_t *ret_fence,
+                uint64_t *ret_done);
 int bh_sim_fence(int fd, uint32_t client, uint32_t channel, uint64_t *ret_done);
 int bh_sim_wait(int fd, uint32_t client, uint32_t channel, uint64_t fence); /* EIO: the work was lost */
 int bh_sim_write(int fd, uint32_t client, uint32_t memory, uint64_t offset, const void *bytes, size_t n);

@@ -144,17 +144,18 @@ static int wait_for_others(CUstream s)
 int bh_cu_submit(CUstream s, uint64_t work_ns, bool fault)
 {
     CUcontext ctx = s->ctx;
-    uint64_t fence;
+    uint64_t fence, done;
     int rc = wait_for_others(s), error;
     if (rc)
         return rc;
     for (;;) {
         bh_cu_lock(ctx);
-        rc = bh_sim_doorbell(ctx->fd, ctx->client, s->channel->handle, work_ns, &fence);
+        rc = bh_sim_ring(ctx->fd, ctx->client, s->channel->handle, work_ns, &fence, &done);
         error = errno;
         if (rc == 0) {
             const uint64_t now = bh_cu_now();
             s->channel->last = s->last = fence;
+            s->channel->done = done > s->channel->done ? done : s->channel->done;
             s->until_ns = (s->until_ns > now ? s->until_ns : now) + work_ns;
             if (fault && !s->channel->fault)
                 s->channel->fault = fence;

@@ -2,9 +2,9 @@
 /*
  * content.c - the bytes of video memory, by physical address.
  *
- * Only what was written is kept, in pieces of 64 KiB; a piece that is all one byte takes no bytes of its own, so a
- * test may fill a whole card. Freed memory is scrubbed, as the driver does. With `scrub off` the pieces stay where they
- * were, and whoever is given those addresses next reads them: that is the leak which a self-test must find.
+ * Only what was written is kept, in pieces of 64 KiB; a piece that is all one byte takes no bytes of its own, and a block that is
+ * filled with one no pieces, so a test may fill a whole card. Freed memory is scrubbed, as the driver does. With `scrub off` the pieces
+ * stay where they were, and whoever is given those addresses next reads them: that is the leak which a self-test must find.
  */
 #include "simgpu/rm/state.h"
 
@@ -38,15 +38,26 @@ static struct sim_chunk *chunk_get(struct bh_sim_rm *rm, struct sim_block *b, ui
     if (c || SIM_LIVE(rm, chunks) >= SIM_CHUNKS_MAX)
         return c;
     c = bh_alloc(1, sizeof(*c));
-    *c = (struct sim_chunk){.key = key, .block = b};
+    *c = (struct sim_chunk){.key = key, .block = b, .fill = b->fill};
     SIM_PUT(rm, chunks, c);
     (void)bh_idmap_add(&rm->chunk_keys, key, c->slot);
     SIM_LINK(&b->chunks, c, next, prev);
     return c;
 }
 
+static void fill_whole(struct bh_sim_rm *rm, struct sim_block *b, uint8_t byte)
+{
+    while (b->chunks)
+        chunk_drop(rm, b->chunks);
+    b->fill = byte;
+}
+
 void bh_simrm_content_free(struct bh_sim_rm *rm, struct sim_block *b)
 {
+    /* What stays is kept by its address, while there is room for it. */
+    for (uint64_t at = 0; rm->scrub_off && b->fill && at < b->bytes; at += SIM_UNIT)
+        if (!chunk_get(rm, b, key_of(b, at)))
+            break;
     while (b->chunks) {
         struct sim_chunk *c = b->chunks;
         if (!rm->scrub_off) {
@@ -117,7 +128,7 @@ static int put(struct bh_sim_rm *rm, struct sim_block *b, uint64_t offset, const
 {
     uint64_t key = key_of(b, offset), in = offset % SIM_UNIT;
     bool whole = !from && n == SIM_UNIT;
-    if (whole && byte == 0) { /* as if nothing had been written */
+    if (whole && byte == b->fill) { /* as if nothing had been written */
         struct sim_chunk *old = b->chunks ? chunk_find(rm, key) : NULL;
         if (old)
             chunk_drop(rm, old);
@@ -165,6 +176,10 @@ int bh_sim_rm_fill(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint32_
 {
     int rc;
     struct sim_block *b = block_of(rm, file, client, memory, offset, n, &rc);
+    if (rc == 0 && n == b->bytes) {
+        fill_whole(rm, b, byte);
+        return 0;
+    }
     for (uint64_t done = 0, step; rc == 0 && done < n; done += step) {
         step = part(offset + done, n - done);
         rc = put(rm, b, offset + done, NULL, byte, (size_t)step);
@@ -184,7 +199,7 @@ int bh_sim_rm_read(struct bh_sim_rm *rm, uint32_t file, uint32_t client, uint32_
         if (c && c->bytes)
             memcpy(to, c->bytes + (offset + done) % SIM_UNIT, step);
         else
-            memset(to, c ? c->fill : 0, step);
+            memset(to, c ? c->fill : b->fill, step);
     }
     return rc;
 }

@@ -90,7 +90,8 @@ struct sim_block {
     uint64_t base, bytes;
     struct sim_object *first, *last; /* whoever refers to it, oldest first: that one is the owner */
     uint32_t n_refs, n_maps;         /* n_maps: ranges of UVM files that hold it */
-    struct sim_chunk *chunks;
+    struct sim_chunk *chunks;        /* its contents, where they are not `fill` */
+    uint8_t fill;
 };
 
 struct sim_account { /* of one process on one place */

@@ -85,6 +85,8 @@ struct bh_sim_request {
     bool slow;  /* out: the reply waits as long as calls were made slow */
 };
 
+void bh_sim_go_on(struct bh_sim_server *s); /* serve.c: to the time it is now */
+
 /* ops.c: msg->result and the body become the reply's. */
 void bh_sim_request_answer(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r);
 void bh_sim_journal_end(struct bh_sim_server *s);

@@ -60,6 +60,11 @@ static void advance(struct bh_sim_server *s, uint64_t now)
     bh_sim_rm_advance(s->rm, now);
 }
 
+void bh_sim_go_on(struct bh_sim_server *s)
+{
+    advance(s, now_ns(s));
+}
+
 /* ---- replies ---- */
 
 /* false: the caller went away, or does not take what it asked for. */
@@ -385,7 +390,7 @@ static void on_gone(struct bh_sim_server *s, struct bh_sim_watch *w, uint32_t ev
 {
     (void)w;
     (void)events;
-    advance(s, now_ns(s));
+    bh_sim_go_on(s);
     bh_sim_reap(s);
 }
 
