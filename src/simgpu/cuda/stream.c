@@ -47,12 +47,19 @@ static bool known_done(CUcontext ctx, struct bh_cu_channel *c, uint64_t fence, i
     return ctx->error || c->done >= fence;
 }
 
-static int note_done(CUcontext ctx, struct bh_cu_channel *c, uint64_t done)
+/* Under the lock. A fault that is known now is that of the context. */
+static int know_done(CUcontext ctx, struct bh_cu_channel *c, uint64_t done)
 {
     int rc;
-    bh_cu_lock(ctx);
     c->done = done > c->done ? done : c->done;
     (void)known_done(ctx, c, 0, &rc);
+    return rc;
+}
+
+static int note_done(CUcontext ctx, struct bh_cu_channel *c, uint64_t done)
+{
+    bh_cu_lock(ctx);
+    const int rc = know_done(ctx, c, done);
     bh_cu_unlock(ctx);
     return rc;
 }
@@ -155,10 +162,10 @@ int bh_cu_submit(CUstream s, uint64_t work_ns, bool fault)
         if (rc == 0) {
             const uint64_t now = bh_cu_now();
             s->channel->last = s->last = fence;
-            s->channel->done = done > s->channel->done ? done : s->channel->done;
             s->until_ns = (s->until_ns > now ? s->until_ns : now) + work_ns;
             if (fault && !s->channel->fault)
                 s->channel->fault = fence;
+            (void)know_done(ctx, s->channel, done); /* whoever waits for it is told */
         }
         const uint64_t last = s->channel->last;
         bh_cu_unlock(ctx);

@@ -3,6 +3,8 @@
 #include "simgpu/cuda/internal.h"
 #include "simgpu/cuda/node_fixture.h"
 
+#include <unistd.h>
+
 static const char ptx[] = ".version 7.0\n.target sm_80\n.visible .entry spin(.param .u64 ns) { ret; }\n"
                           ".visible .entry fault() { ret; }\n.visible .entry long_50ms() { ret; }\n"
                           ".visible .entry quick() { ret; }\n";
@@ -213,6 +215,25 @@ TEST(threads_share_a_context)
         CHECK_EQ(pthread_join(threads[i], &bad), 0);
         CHECK(!bad);
     }
+}
+
+/* By the time of the fill the fault is over, and the node says with its reply that both are done. */
+TEST(a_fault_that_is_over_is_not_missed_by_another_stream)
+{
+    CUcontext mine;
+    CUstream other;
+    CUdeviceptr at;
+    char seen[16];
+    CHECK_EQ(cuCtxCreate_v2(&mine, 0, 2), CUDA_SUCCESS);
+    CHECK_EQ(cuMemAlloc_v2(&at, 65536), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamCreate(&other, 0), CUDA_SUCCESS);
+    CHECK_EQ(launch(fault, other), CUDA_SUCCESS);
+    (void)usleep(20000);
+    CHECK_EQ(cuMemsetD8Async(at, 1, sizeof(seen), other), CUDA_SUCCESS);
+    CHECK_EQ(cuStreamSynchronize(NULL), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_EQ(cuMemcpyDtoH_v2(seen, at, sizeof(seen)), CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_EQ(cuCtxDestroy_v2(mine), CUDA_SUCCESS);
+    CHECK_EQ(cuCtxSetCurrent(ctx), CUDA_SUCCESS);
 }
 
 TEST(a_fault_ends_its_context_and_no_other)

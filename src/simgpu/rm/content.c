@@ -54,7 +54,7 @@ static void fill_whole(struct bh_sim_rm *rm, struct sim_block *b, uint8_t byte)
 
 void bh_simrm_content_free(struct bh_sim_rm *rm, struct sim_block *b)
 {
-    /* What stays is kept by its address, while there is room for it. */
+    /* What stays is kept by its address; beyond SIM_CHUNKS_MAX it is lost, as if it had been scrubbed. */
     for (uint64_t at = 0; rm->scrub_off && b->fill && at < b->bytes; at += SIM_UNIT)
         if (!chunk_get(rm, b, key_of(b, at)))
             break;

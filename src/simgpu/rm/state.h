@@ -18,7 +18,7 @@
 #include "simgpu/rm/rm.h"
 #include "simgpu/rm/sched.h"
 
-/* A tenant can fill these; then calls answer 0x1a (insufficient resources), ENFILE or ENOMEM. */
+/* A tenant can fill these; then calls answer 0x1a (insufficient resources), ENFILE or ENOMEM. What freed memory leaves is just lost. */
 enum {
     SIM_FILES_MAX = 1 << 16,
     SIM_CLIENTS_MAX = 1 << 16,

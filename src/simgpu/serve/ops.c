@@ -109,7 +109,8 @@ static int do_touch(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_si
                                   : bh_sim_rm_touch(s->rm, r->file->id, r->msg->a, (uint32_t)r->msg->b);
 }
 
-/* A copy of a few bytes is done before the reply is sent, where nobody has the card: who waits for it need not ask again. */
+/* A copy of a few bytes is done before the reply is sent, where nobody has the card: who waits for it need not ask again. (That
+ * the card was lost since then it learns with what it asks for next.) */
 static int do_submit(struct bh_sim_server *s, struct bh_sim_conn *c, struct bh_sim_request *r)
 {
     struct bh_sim_msg *m = r->msg;
