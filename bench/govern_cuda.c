@@ -29,7 +29,7 @@
  * or so, and a thread looks at that all the time: where nothing comes for a millisecond it prints at the end `gap FROM TO`, in nanoseconds
  * of the machine's clock. So it shows when work stands still, in the middle of a kernel too.
  *
- * Where $BULKHEAD_PROBE is set it says the same there, as often: what was done, and how long small kernels took.
+ * Where $BULKHEAD_PROBE is set it says the same there every 100 ms: what was done, and how long small kernels took.
  */
 #include "gpu/abi/cuda.h"
 
@@ -80,7 +80,8 @@ enum {
     THREADS = 256,
     SMS = 132,
     BLOCKS_PER_SM = 8,
-    MIB = 1 << 20
+    MIB = 1 << 20,
+    EVERY_NS = 100000000
 };
 
 #define FMA2  "fma.rn.f32 %a, %a, %b, %c;\n fma.rn.f32 %a, %a, %b, %c;\n"
@@ -135,7 +136,7 @@ static struct {
     unsigned blocks, round_ns;
     uint64_t from, next, every, end, units;
     int probe; /* -1: nobody listens */
-    uint64_t said;
+    uint64_t said, say_next;
     unsigned n_took; /* since it was last said */
     uint32_t took[64];
 } run = {.probe = -1};
@@ -232,8 +233,11 @@ static bool going(uint64_t units)
     if (now >= run.next) {
         printf("at %llu %llu\n", (unsigned long long)((now - run.from) / 1000000), (unsigned long long)units);
         (void)fflush(stdout);
-        say(units);
         run.next += run.every;
+    }
+    if (now >= run.say_next) {
+        say(units);
+        run.say_next += EVERY_NS;
     }
     return now < run.end;
 }
@@ -518,7 +522,7 @@ int main(int argc, char **argv)
     char byte;
     if (argc < 3 || argc > 5)
         return 2;
-    run.every = UINT64_C(1000000) * (argc > 4 ? number(argv[4]) : 100);
+    run.every = argc > 4 ? UINT64_C(1000000) * number(argv[4]) : EVERY_NS;
     if (run.every == 0)
         return 2;
     const bool checks = strncmp(argv[1], "check", 5) == 0;
@@ -534,7 +538,7 @@ int main(int argc, char **argv)
     if (read(STDIN_FILENO, &byte, 1) < 0)
         return 1;
     run.probe = probe_socket(getenv("BULKHEAD_PROBE"));
-    run.from = run.next = now_ns();
+    run.from = run.next = run.say_next = now_ns();
     run.end = run.from + UINT64_C(1000000000) * number(argv[2]);
     const int rc = work(argv[1], argc > 3 ? number(argv[3]) : 8000);
     if (checks) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tenants that do fixed work, started together, and how much each of them got done."""
+import bisect
 import contextlib
 import json
 import os
@@ -15,6 +16,7 @@ from table import run
 
 TORCH = pathlib.Path(__file__).resolve().parent / 'inside_torch.py'
 SETTLE = 3.0  # seconds that are not looked at: a controller may need one, and two more to look at who may rest
+PIPE_BYTES = 1 << 20  # what it says is read when it is over, and nobody shall wait for that
 alive = []
 
 
@@ -28,7 +30,8 @@ class Tenant:
         if tools.log:  # a governor goes by who started it, and writes over no file
             env = {**(env or {}), 'BULKHEAD_GOVERN_LOG': f'{tools.log}-{int(time.time() * 1e3)}-{self.name}'}
         self.p = subprocess.Popen([*map(str, prefix), *map(str, command)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, **(env or {})})
+                                  stderr=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, **(env or {})},
+                                  pipesize=PIPE_BYTES)
         alive.append(self)
 
     def ready(self):
@@ -78,11 +81,12 @@ class Tenant:
 
     def done(self, at):
         """Units by then; between two points evenly: one that waits says nothing meanwhile."""
-        points = [(0.0, 0), *self.points]
-        for (t0, u0), (t1, u1) in zip(points, points[1:]):
-            if t0 <= at < t1:
-                return u0 + (u1 - u0) * (at - t0) / (t1 - t0)
-        return points[-1][1]
+        after = bisect.bisect_right(self.points, at, key=lambda point: point[0])
+        t0, u0 = self.points[after - 1] if after else (0.0, 0)
+        if after == len(self.points):
+            return u0
+        t1, u1 = self.points[after]
+        return u0 + (u1 - u0) * (at - t0) / (t1 - t0)
 
     def rate(self, start=SETTLE, stop=None):
         """Units a second between two times of its own; the end may be left out."""
