@@ -9,6 +9,9 @@
  * A look at the counters takes 4 ms, and where many take turns the card is busy with those. Then it is looked at less often, but not
  * for longer: what tells them apart is that not everybody had a turn, which is so in a part of a round and not in a whole one. After each
  * account comes a gap, and at its end a look from which the next one begins. What leases say themselves counts in gaps as well.
+ *
+ * An account ends with the first step after its time. Where all share by slices steps are up to an eighth of a second apart, and
+ * it is that much longer.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
