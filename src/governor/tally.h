@@ -10,8 +10,8 @@
  * for longer: what tells them apart is that not everybody had a turn, which is so in a part of a round and not in a whole one. After each
  * account comes a gap, and at its end a look from which the next one begins. What leases say themselves counts in gaps as well.
  *
- * An account ends with the first step after its time. Where all share by slices steps are up to an eighth of a second apart, and
- * it is that much longer.
+ * An account ends with the first step after its time. By slices steps are up to an eighth of a second apart, where nobody may be
+ * paused a quarter, and it is up to that much longer.
  */
 #ifndef BH_GOVERNOR_TALLY_H
 #define BH_GOVERNOR_TALLY_H
