@@ -60,7 +60,8 @@ static struct crowd count(const struct bh_govern *g)
     c.round_us = (int64_t)c.n * g->config.switch_us * 1000 / g->config.loss_permille;
     if (least) { /* a small share must still be a slice worth switching for */
         const int64_t thin = g->config.slice_min_us * c.target_ppm / least;
-        c.round_us = thin > c.round_us ? bh_between(thin, c.round_us, ROUND_THIN / BH_US) : c.round_us;
+        const int64_t most = c.round_us > ROUND_THIN / BH_US ? c.round_us : ROUND_THIN / BH_US;
+        c.round_us = bh_between(thin, c.round_us, most);
     }
     c.round_us = bh_between(c.round_us, 1, g->config.round_max_us);
     return c;

@@ -447,6 +447,30 @@ TEST(who_is_short_through_all_corrections_takes_turns)
     CHECK_EQ(out.mode, BH_GOVERN_TURNS);
 }
 
+/* Among two a small share makes rounds longer; where many make them long already it must not make them shorter: changes would cost more. */
+TEST(a_small_share_makes_no_round_shorter)
+{
+    for (uint32_t n = 2; n <= 16; n++) {
+        struct bh_govern_in in = {.elapsed_us = 5000, .n = n};
+        struct bh_govern_config config;
+        struct bh_govern_out out;
+        struct bh_govern *g = NULL;
+        uint64_t round_us = 0;
+        bh_govern_config_default(&config);
+        CHECK_EQ(bh_govern_new(&config, &g, NULL), 0);
+        for (uint32_t i = 0; i < n; i++)
+            in.at[i] = (struct bh_govern_asked){
+                .id = i + 1, .weight = i ? 100 : 1, .state = BH_GOVERN_BUSY, .gpu_ns = 5000000 / n};
+        const int rc = bh_govern_step(g, &in, &out, NULL);
+        bh_govern_free(g);
+        CHECK_EQ(rc, 0);
+        for (uint32_t i = 0; i < n; i++)
+            round_us += out.at[i].slice_us;
+        CHECK(round_us + n >= (uint64_t)n * config.switch_us * 1000 / config.loss_permille);
+        CHECK(round_us <= config.round_max_us);
+    }
+}
+
 TEST(an_idle_tenants_slice_waits_for_it)
 {
     struct world *w = world_new(0, 0);
