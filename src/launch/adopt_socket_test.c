@@ -70,7 +70,7 @@ TEST(what_a_dead_one_left_is_replaced)
     CHECK_EQ(lstat(path, &st), 0);
     CHECK_EQ(bh_adopt_listen(path, geteuid(), &b, &err), 0);
     a.fd = dup(b.fd);
-    a.ino++; /* not the file that is there now */
+    a.ino = b.ino + 1; /* not the file that is there now */
     bh_adopt_close(&a);
     CHECK_EQ(lstat(path, &st), 0);
     bh_adopt_close(&b);
