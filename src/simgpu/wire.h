@@ -22,7 +22,7 @@ enum bh_sim_op {
     BH_SIM_OP_MAP,    /* descriptor; a: length, b: prot, c: flags. Reply a: range */
     BH_SIM_OP_UNMAP,  /* descriptor; a: range */
     BH_SIM_OP_TOUCH,  /* descriptor; a: range, b: GPU */
-    BH_SIM_OP_SUBMIT, /* descriptor; a: client, b: channel, c: work ns. Reply a: fence, b: one that is done, or 0 */
+    BH_SIM_OP_SUBMIT, /* descriptor; a: client, b: channel, c: work ns. Reply a: fence, b: one done, or 0 */
     BH_SIM_OP_FENCE,  /* descriptor; a: client, b: channel. Reply a: last fence done */
     BH_SIM_OP_WAIT,   /* descriptor; a: client, b: channel, c: fence. The reply comes when it is done */
     BH_SIM_OP_WRITE,  /* descriptor; a: client, b: memory, c: offset; body */
