@@ -28,7 +28,7 @@
 #define WRONG_PPM      15000 /* worth another way of sharing when trimming does not help */
 #define BURNT_PPM      40000 /* lost beyond what slices of this length cost: they are given up too early */
 #define MISSED_PPM     20000 /* of a light tenant's need */
-#define ROUND_THIN     INT64_C(100000000)
+#define ROUND_THIN_US  INT64_C(100000)
 #define TRIM_TRIES     3
 #define TRIM_RESTLESS  8              /* so often without a rest: there is no slice that would be right */
 #define TRIM_REST_NS   (1000 * BH_MS) /* of sums in which nobody stood out */
@@ -60,7 +60,7 @@ static struct crowd count(const struct bh_govern *g)
     c.round_us = (int64_t)c.n * g->config.switch_us * 1000 / g->config.loss_permille;
     if (least) { /* a small share must still be a slice worth switching for */
         const int64_t thin = g->config.slice_min_us * c.target_ppm / least;
-        const int64_t most = c.round_us > ROUND_THIN / BH_US ? c.round_us : ROUND_THIN / BH_US;
+        const int64_t most = c.round_us > ROUND_THIN_US ? c.round_us : ROUND_THIN_US;
         c.round_us = bh_between(thin, c.round_us, most);
     }
     c.round_us = bh_between(c.round_us, 1, g->config.round_max_us);
