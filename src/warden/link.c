@@ -360,6 +360,7 @@ void bh_link_tampered(struct bh_link *l, uint32_t gpu, uint32_t found_us)
                                               .set_us = bh_groups_ordered(&l->groups, gpu),
                                               .times = l->tampered.times + (l->tampered.times < UINT32_MAX)};
     l->gate->stats->tampered++;
+    bh_groups_beware(&l->groups, now_ms());
     tell_tampered(l, false);
     set_timer(l);
 }

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-enum { YOUNG_MS = 1000, AGAIN_MS = 1000 };
+enum { YOUNG_MS = 1000, AGAIN_MS = 1000, WARY_MS = 10000 };
 
 static const struct bh_remote_file *file_of(const struct bh_gate *gate, uint64_t id)
 {
@@ -155,17 +155,25 @@ size_t bh_groups_look(struct bh_groups *g, struct bh_gate *gate, int64_t now_ms,
         uint32_t us;
         const bool young = at->young_ms > now_ms;
         g->young = g->young || young;
-        if (!g->orders[at->gpu].given)
+        const bool due = young || now_ms < g->wary_ms || now_ms - at->looked_ms >= AGAIN_MS;
+        if (!g->orders[at->gpu].given || !due)
             continue;
+        at->looked_ms = now_ms;
         if (at->set_us && read_slice(gate, at, &us) && us != at->reads_us) {
             if (n < BH_GROUPS_FOUND_MAX)
                 ret[n++] = (struct bh_groups_found){at->gpu, us};
+            bh_groups_beware(g, now_ms);
             apply(g, gate, at, now_ms);
         } else if (young || now_ms - at->set_ms >= AGAIN_MS) {
             apply(g, gate, at, now_ms);
         }
     }
     return n;
+}
+
+void bh_groups_beware(struct bh_groups *g, int64_t now_ms)
+{
+    g->wary_ms = now_ms + WARY_MS;
 }
 
 void bh_groups_let_go(struct bh_groups *g, struct bh_gate *gate)

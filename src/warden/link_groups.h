@@ -3,7 +3,8 @@
  * link_groups.h - the channel groups of a lease and the slices they were given. Of the link alone.
  *
  * A slice that is set before a group is first scheduled reads back and has no effect (measured): so it is set again for a
- * while after each sign of that, and once a second from then on. In between it is read, for a tenant may set its own.
+ * while after each sign of that, and once a second from then on. It is read before that, for a tenant may set its own: where
+ * one has, or has tried to, for a while at each look. Each such call is a tenth of a millisecond of a processor.
  */
 #ifndef BH_WARDEN_LINK_GROUPS_H
 #define BH_WARDEN_LINK_GROUPS_H
@@ -22,6 +23,7 @@ struct bh_group {
     uint32_t client, object, gpu;
     uint64_t file;
     int64_t young_ms, set_ms;  /* young until then; when it was set last */
+    int64_t looked_ms;         /* when it was read to see whether somebody else has set it */
     uint32_t own_us;           /* before it was set; 0: not read */
     uint32_t set_us, reads_us; /* what it was given (0: nothing), and how that read back */
     uint32_t level;            /* interleave given, and one; 0: none */
@@ -31,6 +33,7 @@ struct bh_groups {
     struct bh_group *at;
     size_t n, cap;
     bool young;     /* one of them is */
+    int64_t wary_ms; /* until then each is read at each look */
     bool inherited; /* those that come now may have been set by another warden */
     struct {
         bool given;
@@ -52,6 +55,8 @@ uint32_t bh_groups_ordered(const struct bh_groups *g, uint32_t gpu); /* 0: nothi
 /* Sets again or reads each; how many were found to be other than they should (those past the room are put back unsaid). */
 size_t bh_groups_look(struct bh_groups *g, struct bh_gate *gate, int64_t now_ms,
                       struct bh_groups_found ret[BH_GROUPS_FOUND_MAX]);
+/* Somebody has changed one or tried to. */
+void bh_groups_beware(struct bh_groups *g, int64_t now_ms);
 /* Nobody orders any more: the driver's own again. */
 void bh_groups_let_go(struct bh_groups *g, struct bh_gate *gate);
 void bh_groups_are_young(struct bh_groups *g, uint32_t client, uint32_t object, int64_t now_ms);

@@ -13,7 +13,7 @@ enum { FILE_ID = 5, FD = 77, CLIENT = 0xc1d00001, GROUPS = 4, DRIVERS_OWN = 1234
 static struct {
     uint64_t slice[GROUPS];
     uint32_t level[GROUPS];
-    unsigned sets, level_sets;
+    unsigned sets, level_sets, reads;
     uint64_t meddles_us; /* where not 0: what a tenant sets right after each setting of ours */
     bool unreadable;
     bool gone; /* the driver knows none of them */
@@ -33,6 +33,7 @@ static int card_ioctl(int fd, uint32_t cmd, void *arg)
         if (card.unreadable)
             a->status = RM_INVALID_STATE;
         memcpy(params, &card.slice[a->object], sizeof(uint64_t));
+        card.reads++;
         break;
     case RM_CTRL_GROUP_SET_TIMESLICE:
         memcpy(&card.slice[a->object], params, sizeof(uint64_t));
@@ -178,6 +179,49 @@ TEST(another_slice_is_found_and_put_back)
     CHECK(card.slice[2] == 5000 && look(1060) == 0);
     card.slice[1] = 40000; /* nobody ordered anything there */
     CHECK_EQ(look(1080), 0);
+    end();
+}
+
+static unsigned reads_between(int64_t from_ms, int64_t to_ms)
+{
+    const unsigned before = card.reads;
+    for (int64_t now = from_ms; now < to_ms; now += 100)
+        (void)look(now);
+    return card.reads - before;
+}
+
+/* A warden looks ten times a second, and there may be a hundred of them. */
+TEST(old_ones_are_read_once_a_second_and_at_each_look_for_a_while_after_one_was_changed)
+{
+    begin();
+    has(1, 1000);
+    order(0, 5000, 1, 1000);
+    CHECK_EQ(reads_between(3000, 13000), 20); /* each second: as it is, and as it was set again */
+    card.slice[0] = 40000;
+    const unsigned before = card.reads;
+    size_t found = 0;
+    for (int64_t now = 13000; now < 14000; now += 100)
+        found += look(now);
+    CHECK_EQ(found, 1);
+    CHECK(card.slice[0] == 5000 && card.reads - before >= 10);
+    CHECK(reads_between(14000, 23000) >= 90);
+    CHECK(reads_between(24000, 34000) <= 22);
+    end();
+}
+
+/* Orders that come all the time set it all the time, and hide nothing. */
+TEST(a_change_between_two_orders_is_found)
+{
+    size_t found = 0;
+    begin();
+    has(1, 1000);
+    order(0, 5000, 1, 1000);
+    for (int64_t now = 2100; now < 4100; now += 100) {
+        order(0, 5000 + (uint32_t)now, 1, now);
+        card.slice[0] = 40000;
+        found += look(now + 50);
+    }
+    CHECK(found >= 10);
     end();
 }
 
