@@ -14,6 +14,7 @@
  *         small       a kernel of 200 us every 5 ms; how long each took is printed
  *         tiny        the same on an eighth of the processors: there is room for it beside others
  *         serve       a kernel of 2.5 ms every 10 ms
+ *         seldom      a kernel of UNIT_US every 50 ms
  *         steps       a kernel of 2.5 ms, a wait for it, and 7.5 ms of something else
  *         idle        a context and nothing else
  *         check       kernels of UNIT_US whose results are compared with what arithmetic says, bit by bit
@@ -501,6 +502,8 @@ static int work(const char *kind, unsigned unit_us)
         paced(200, 5000, true);
     else if (strcmp(kind, "serve") == 0)
         paced(2500, 10000, true);
+    else if (strcmp(kind, "seldom") == 0)
+        paced(unit_us, 50000, true);
     else if (strcmp(kind, "steps") == 0)
         paced(2500, 10000, false);
     else if (strcmp(kind, "check") == 0)

@@ -13,7 +13,7 @@ def load(folder, part):
 
 def asked(folder):
     """A row a measurement: each tenant's part after the other, and dashed where it should end."""
-    rows = [r for part in ('shares', 'lending', 'caps', 'peers') for r in load(folder, part) if 'mid' in r]
+    rows = [r for part in ('repeats', 'shares', 'lending', 'caps', 'peers') for r in load(folder, part) if 'mid' in r]
     d = Drawing()
     for r in rows:
         at, due = 0.0, 0.0

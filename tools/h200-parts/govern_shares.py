@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asked and delivered: shares, caps, latency; beside the driver's own time slicing and MPS."""
+"""Asked and delivered: shares and caps; beside the driver's own time slicing and MPS."""
 import contextlib
 import os
 import subprocess
 import tempfile
 import time
 
-from govern_work import SETTLE, Tenant, fair, percentile, shares as rows, solo, together
+from govern_work import SETTLE, Tenant, fair, shares as rows, solo, together
 from table import middle
 
 KINDS = ('long', 'short', 'sync', 'graph', 'persistent', 'torch')
 DIVISIONS = {'70/30': (70, 30), '50/50': (50, 50), '90/10': (90, 10), '99/1': (99, 1), '60/30/10': (60, 30, 10), 'ten equal': (10,) * 10}
 FOR = {'99/1 long': 12, 'ten equal long': 12}  # seconds that are looked at instead of six, where a share is only a few kernels of 8 ms
-REPEATS = {'70/30 long': 5}
 # name, weights, kinds
 CELLS = [(f'{name} {kind}', weights, (kind,) * len(weights)) for kind in KINDS for name, weights in DIVISIONS.items()]
 MIXED = [
@@ -28,7 +27,7 @@ PARTS = {'small': 200 * 0.236e-3, 'serve': 100 * 2.54e-3, 'steps': 2.54 / 10.04}
 # Whether it may run beside the others is tried first; of a small share it is seen late that most of it is left.
 LATER = {'50/50 long beside serve': 8.0, '50/50 long beside steps': 8.0, 'five equal, long beside steps': 12.0, 'eight equal, long beside steps': 12.0,
          '50/50/20 long beside small': 26.0}
-CAPS = [(kind, cap, 5 if kind == 'long' else 1) for kind in KINDS for cap in (10, 25, 50, 75)]
+CAPS = [(kind, cap) for kind in KINDS for cap in (10, 25, 50, 75)]
 
 
 def wanted(tools, name):
@@ -40,22 +39,27 @@ def demand(kind):
     return PARTS.get(kind, 1.0)
 
 
-def divided(tools, weights, kinds, seconds, how, settle=SETTLE):
-    ts = [Tenant(tools, k, seconds, how(i, w), None, f't{i}') for i, (w, k) in enumerate(zip(weights, kinds))]
+def divided(tools, weights, kinds, seconds, how, settle=SETTLE, env=lambda weight: None):
+    ts = [Tenant(tools, k, seconds, how(i, w), None, f't{i}', env(w)) for i, (w, k) in enumerate(zip(weights, kinds))]
     together(tools, ts, seconds * 4 + 60)
     return [t.rate(settle, seconds) / max(solo(tools, t.kind)['rate'], 1e-9) * demand(t.kind) for t in ts], [t.points for t in ts]
 
 
-def governed(weights):
-    return lambda i, w: ['--share', w]
+def governed(_, weight):
+    return ['--share', weight]
 
 
-def judge(table, name, expected, got, want_sum, seconds, points, **raw):
+def ungoverned(_, __):
+    return None
+
+
+def judge(table, name, expected, got, want_sum, seconds, points, note='', **raw):
     """got: for each repeat, what each tenant had of its own rate alone."""
     mid = [middle([g[i] for g in got]) for i in range(len(expected))]
     error = max(abs(100 * (m - e)) for m, e in zip(mid, expected))
     text = ' / '.join(f'{100 * m:.1f}' for m in mid) + f'  error {error:.1f} points, sum {100 * sum(mid):.1f} %'
     text += f', from {raw["settle"]:g} s on' if raw.get('settle', SETTLE) != SETTLE else ''
+    text += f', {note}' if note else ''
     ok = error <= 2.0 if raw.get('judged', True) else None
     table.row(name, text, 'within 2 points' if ok is not None else '', ok, expected=expected, got=got, mid=mid, error=error,
               sum=sum(mid), seconds=seconds, points=points, **raw)
@@ -85,7 +89,7 @@ def sliced(table, tools, name, weights, kinds, seconds=6):
     """The same tenants by the driver's own slices, with nothing of ours."""
     name = f'{name}, time slicing'
     if table.enough(name, seconds + 10):
-        g, p = divided(tools, weights, kinds, seconds, lambda i, w: None)
+        g, p = divided(tools, weights, kinds, seconds, ungoverned)
         expected = fair(weights, demands=[demand(k) for k in kinds])
         judge(table, name, expected, [g], False, seconds, [p], system='time slicing', judged=False)
 
@@ -94,21 +98,17 @@ def cells(table, tools, which):
     for name, weights, kinds in which:
         if not wanted(tools, name):
             continue
-        got, points, settle = [], [], LATER.get(name, SETTLE)
+        settle = LATER.get(name, SETTLE)
         seconds = int(settle) + (4 if tools.short else FOR.get(name, 6))
-        for _ in range(1 if tools.short else REPEATS.get(name, 1)):
-            if not table.enough(name, seconds + 12):
-                break
-            try:
-                g, p = divided(tools, weights, kinds, seconds, governed(weights), settle)
-            except RuntimeError as e:
-                table.row(name, e, 'runs', False)
-                break
-            got.append(g)
-            points.append(p)
-        if got:
-            expected = fair(weights, demands=[demand(k) for k in kinds])
-            judge(table, name, expected, got, set(kinds) == {'long'}, seconds, points, system='bulkhead', settle=settle)
+        if not table.enough(name, seconds + 12):
+            continue
+        try:
+            got, points = divided(tools, weights, kinds, seconds, governed, settle)
+        except RuntimeError as e:
+            table.row(name, e, 'runs', False)
+            continue
+        expected = fair(weights, demands=[demand(k) for k in kinds])
+        judge(table, name, expected, [got], set(kinds) == {'long'}, seconds, [points], system='bulkhead', settle=settle)
 
 
 def held(tools, kind, how, seconds):
@@ -135,36 +135,28 @@ def capped(tools, kind, cap, seconds):
 def caps(table, tools):
     table.begin('caps')
     seconds = 6
-    for kind, cap, repeats in CAPS:
+    for kind, cap in CAPS:
         name = f'cap {cap} % {kind}'
-        if not wanted(tools, name):
+        if not wanted(tools, name) or not table.enough(name, seconds + 8):
             continue
-        got, points, book = [], [], []
-        for _ in range(1 if tools.short else repeats):
-            if not table.enough(name, seconds + 8):
-                break
-            try:
-                g, p, said = capped(tools, kind, cap, seconds)
-            except RuntimeError as e:
-                table.row(name, e, 'runs', False)
-                break
-            got.append([g])
-            points.append([p])
-            book.append(said)
-        if got:
-            judge(table, name, [cap / 100], got, False, seconds, points, system='bulkhead', book=book)
-            of = [100 * b['part'] for b in book if 'part' in b]
-            table.row(f'  {name}, by the card\'s book', f'{middle(of):.1f} % of its time' if of else 'not said')
-        if got and kind == 'torch':
+        try:
+            got, points, book = capped(tools, kind, cap, seconds)
+        except RuntimeError as e:
+            table.row(name, e, 'runs', False)
+            continue
+        judge(table, name, [cap / 100], [[got]], False, seconds, [[points]], system='bulkhead', book=[book])
+        table.row(f'  {name}, by the card\'s book', f'{100 * book["part"]:.1f} % of its time' if 'part' in book else 'not said')
+        if kind == 'torch':
             # Alone and at full load it meets the card's power limit, which one that rests does not: each of its seconds does more.
             full, rested = solo(tools, kind)['rate'], solo(tools, kind, cap, 8, cap / 100)['rate']
-            part = middle([g[0] for g in got]) * full / max(rested, 1e-9)
+            part = got * full / max(rested, 1e-9)
             table.row(f'  {name}, of a run that rests as much by itself', f'{100 * part:.1f} %; a second of that does x{rested / full:.3f} of one at full load',
                       'within 2 points', abs(100 * part - cap) <= 2.0, full=full, rested=rested)
 
 
 @contextlib.contextmanager
-def mps(tools):
+def mps():
+    """With MPS on: the environment of a client that may use so many percent of the card's processors."""
     with tempfile.TemporaryDirectory() as d:
         env = {'CUDA_MPS_PIPE_DIRECTORY': os.path.join(d, 'pipe'), 'CUDA_MPS_LOG_DIRECTORY': os.path.join(d, 'log')}
         for path in env.values():
@@ -172,7 +164,7 @@ def mps(tools):
         whole = {**os.environ, **env}
         subprocess.run(['nvidia-cuda-mps-control', '-d'], env=whole, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            yield env
+            yield lambda percent: {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(percent)}
         finally:
             subprocess.run(['nvidia-cuda-mps-control'], input='quit\n', text=True, env=whole, check=False, timeout=30,
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -185,16 +177,12 @@ def peers(table, tools):
     for name, weights, kinds in CELLS:
         if name not in ('70/30 long', '60/30/10 long', '70/30 sync') or not wanted(tools, name):
             continue
-        total, expected = sum(weights), fair(weights)
         sliced(table, tools, name, weights, kinds)
         if table.enough(f'{name}, MPS', seconds + 15):
             try:
-                with mps(tools) as env:
-                    ts = [Tenant(tools, k, seconds, None, None, f't{i}', {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(100 * w // total)})
-                          for i, (w, k) in enumerate(zip(weights, kinds))]
-                    together(tools, ts)
-                g = [t.rate() / max(solo(tools, t.kind)['rate'], 1e-9) for t in ts]
-                judge(table, f'{name}, MPS', expected, [g], False, seconds, [[t.points for t in ts]], system='MPS', judged=False)
+                with mps() as part:
+                    g, p = divided(tools, weights, kinds, seconds, ungoverned, env=lambda w: part(100 * w // sum(weights)))
+                judge(table, f'{name}, MPS', fair(weights), [g], False, seconds, [p], system='MPS', judged=False)
             except (RuntimeError, OSError, subprocess.SubprocessError) as e:
                 table.skip(f'{name}, MPS', str(e)[-120:])
 
@@ -224,69 +212,3 @@ def timeline(table, tools):
         t.finish(20)
         series[name] = [(at + t1, (u1 - u0) / (t1 - t0) / rate) for (t0, u0), (t1, u1) in zip(t.points, t.points[5:]) if t1 > t0]
     table.row('tenants come and go', f'{sum(map(len, series.values()))} points', series=series, said=said)
-
-
-def latency_case(tools, seconds, n, how_small, how_rest, env=None, kind='long', small='small'):
-    ts = [Tenant(tools, small, seconds, how_small, None, 'small', env)]
-    ts += [Tenant(tools, kind, seconds, how_rest, None, f'b{i}', env) for i in range(n)]
-    together(tools, ts)
-    rate = solo(tools, kind)['rate']
-    took = ts[0].took[int(SETTLE * 200):]
-    return {'p50': percentile(took, 50), 'p99': percentile(took, 99), 'kept': sum(t.rate() for t in ts[1:]) / rate,
-            'each': [t.rate() / rate for t in ts[1:]], 'took': took}
-
-
-def latency(table, tools):
-    table.begin('latency')
-    seconds, repeats = 6, 1 if tools.short else 5
-    alone = solo(tools, 'small', seconds=6)['took'][int(SETTLE * 200):]
-    base = percentile(alone, 99)
-    table.row('small kernel alone', f'p50 {percentile(alone, 50):.0f} us, p99 {base:.0f} us', took=alone)
-    systems = {'time slicing': lambda n, kind: latency_case(tools, seconds, n, None, None, kind=kind),
-               'bulkhead': lambda n, kind: latency_case(tools, seconds, n, ['--share', 50, '--latency'], ['--share', 50], kind=kind)}
-    # What best effort keeps is judged for work with little to save: with every register of the card in use, changing places costs what
-    # it costs, under the driver's own slices too.
-    for n, kind, bound in ((1, 'lean', 2.0), (1, 'long', 2.0), (3, 'long', 3.0)):
-        found, keeps = {}, n == 1
-        for i in range(repeats):
-            for system, case in systems.items():
-                name = f'small kernel beside {n} {kind}, {system}'
-                if wanted(tools, name) and (i == 0 or system == 'bulkhead') and table.enough(name, seconds + 10):
-                    try:
-                        found.setdefault(system, []).append(case(n, kind))
-                    except RuntimeError as e:
-                        table.row(name, e, 'runs', False)
-        for system, got in found.items():
-            p99, p50, kept = (middle([g[k] for g in got]) for k in ('p99', 'p50', 'kept'))
-            ok = p99 <= bound * base and (not keeps or kept >= 0.9) if system == 'bulkhead' else None
-            table.row(f'small kernel beside {n} {kind}, {system}',
-                      f'p50 {p50:.0f} us, p99 {p99:.0f} us = x{p99 / base:.2f}; best effort keeps {100 * kept:.1f} %',
-                      f'p99 at most x{bound:g}' + (', 90 % kept' if keeps else '') if ok is not None else '', ok, base=base, got=got,
-                      system=system, beside=n, kind=kind)
-    beside_mps(table, tools, seconds)
-
-
-def beside_mps(table, tools, seconds):
-    """Inside one trust domain: each has half of the processors, and the kernel that must be quick fits into its own."""
-    alone = percentile(solo(tools, 'tiny', seconds=6)['took'][int(SETTLE * 200):], 99)
-    table.row('tiny kernel alone', f'p99 {alone:.0f} us', base=alone)
-    cases = {'time slicing': lambda: latency_case(tools, seconds, 1, None, None, small='tiny'),
-             'bulkhead': lambda: latency_case(tools, seconds, 1, ['--share', 50, '--latency'], ['--share', 50], small='tiny'),
-             'MPS 50/50': lambda: with_mps(tools, seconds)}
-    for system, case in cases.items():
-        name = f'tiny kernel beside 1, {system}'
-        if not wanted(tools, name) or not table.enough(name, seconds + 15):
-            continue
-        try:
-            g = case()
-        except (RuntimeError, OSError, subprocess.SubprocessError) as e:
-            table.row(name, e, 'runs', False)
-            continue
-        bound = {'bulkhead': 2.0, 'MPS 50/50': 1.3}.get(system)
-        table.row(name, f'p50 {g["p50"]:.0f} us, p99 {g["p99"]:.0f} us = x{g["p99"] / alone:.2f}; best effort keeps {100 * g["kept"]:.1f} %',
-                  f'at most x{bound:g}' if bound else '', g['p99'] <= bound * alone if bound else None, got=[g], system=system, beside=1, base=alone, kind='tiny')
-
-
-def with_mps(tools, seconds):
-    with mps(tools) as env:
-        return latency_case(tools, seconds, 1, None, None, {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': '50'}, small='tiny')

@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import socket
+import statistics
 import struct
 import subprocess
 import sys
@@ -151,6 +152,20 @@ class Governor:
         if code:
             raise RuntimeError(text.rstrip(b'\0').decode())
         return sent, time.monotonic_ns()
+
+
+def rates_within(tenants, at, edge):
+    """Units a second of all together in each time between two of `at`, without `edge` at both ends: what one does is told when its slice is over, so that
+    within a round of an end nobody knows in which of two times something was done."""
+    def done(when):
+        return sum(t.done(when) for t in tenants)
+    return [(done(b - edge) - done(a + edge)) / (b - a - 2 * edge) for a, b in zip(at, at[1:])]
+
+
+def paired(rates):
+    """Every other of them against the one after it: the mean of their ratios, and its standard error."""
+    pairs = [a / max(b, 1e-9) for a, b in zip(rates[::2], rates[1::2])]
+    return statistics.mean(pairs), statistics.stdev(pairs) / len(pairs) ** 0.5
 
 
 def fair(weights, caps=None, demands=None):
