@@ -32,9 +32,9 @@ struct bh_group {
 struct bh_groups {
     struct bh_group *at;
     size_t n, cap;
-    bool young;     /* one of them is */
+    bool young;      /* one of them is */
     int64_t wary_ms; /* until then each is read at each look */
-    bool inherited; /* those that come now may have been set by another warden */
+    bool inherited;  /* those that come now may have been set by another warden */
     struct {
         bool given;
         uint32_t slice_us, level;
