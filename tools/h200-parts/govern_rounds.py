@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured five times: in rounds, in each of which every case comes once, so that what drifts (clocks, warmth, a neighbour on the machine) falls on all
 of them alike. Each is held against what was done alone in its own round."""
+import functools
 import subprocess
 
-from govern_shares import capped, divided, governed, judge, mps, ungoverned, wanted
+from govern_peers import NO_CAPS, mps, systems
+from govern_shares import capped, divided, governed, judge, ungoverned, wanted
 from govern_work import SETTLE, Tenant, fair, percentile, solo, together
 from table import middle
 
@@ -26,8 +28,15 @@ def in_rounds(table, tools, ways, begin=None):
     return found
 
 
+def way(function, system, context):
+    """One of several that differ in this alone."""
+    one = functools.partial(function, system, context)
+    one.__name__ = system
+    return one
+
+
 def repeats(table, tools):
-    """70/30 and caps of 8 ms kernels: by bulkhead, by the driver's own slices, by MPS."""
+    """70/30 and caps of 8 ms kernels: by bulkhead, by the driver's own slices, by MPS and by what else is there."""
     table.begin('repeats')
     seconds, kinds = 9, ('long', 'long')
     split, cap_of = '70/30 long', {f'cap {cap} % long': cap for cap in CAPS}
@@ -50,9 +59,9 @@ def repeats(table, tools):
         for _, name in cases('time slicing', [split], i):
             yield name, divided(tools, WEIGHTS, kinds, seconds, ungoverned)
 
-    def processors(i):
-        with mps() as part:
-            for case, name in cases('MPS', room, i):
+    def another(system, context, i):
+        with context() as part:
+            for case, name in cases(system, [split] if system in NO_CAPS else room, i):
                 if case == split:
                     yield name, divided(tools, WEIGHTS, kinds, seconds, ungoverned, env=part)
                 else:
@@ -62,7 +71,8 @@ def repeats(table, tools):
         tools.solo.clear()
         return solo(tools, 'long')['rate']
 
-    for name, rounds in in_rounds(table, tools, [bulkhead, time_slicing, processors], alone).items():
+    others = [way(another, *one) for one in systems(tools).items()]
+    for name, rounds in in_rounds(table, tools, [bulkhead, time_slicing, *others], alone).items():
         case, system = name.split(', ')
         expected = fair(WEIGHTS) if case == split else [cap_of[case] / 100]
         got, points, book = [r[0] for _, r in rounds], [r[1] for _, r in rounds], [r[2:] for _, r in rounds]
@@ -77,7 +87,7 @@ def repeats(table, tools):
 SMALL_SECONDS = 6
 # What best effort keeps is judged beside one: of three, and of a small kernel on an eighth of the processors, it is stated.
 BESIDE = [('small', 1, 'lean', 2.0, 0.9), ('small', 1, 'long', 2.0, 0.9), ('small', 3, 'long', 3.0, 0), ('tiny', 1, 'long', 2.0, 0)]
-SAME_DOMAIN = 1.3  # times what it takes alone, by MPS
+SAME_DOMAIN, SAME_DOMAIN_MOST = 'MPS 50/50', 1.3  # times what it takes alone
 
 
 def waits(took):
@@ -86,9 +96,9 @@ def waits(took):
     return {'p50': percentile(took, 50), 'p99': percentile(took, 99), 'took': took}
 
 
-def beside(tools, small, n, kind, how_small=None, how_rest=None, env=None):
-    ts = [Tenant(tools, small, SMALL_SECONDS, how_small, None, 'small', env)]
-    ts += [Tenant(tools, kind, SMALL_SECONDS, how_rest, None, f'b{i}', env) for i in range(n)]
+def beside(tools, small, n, kind, how_small=None, how_rest=None, env=lambda: None):
+    ts = [Tenant(tools, small, SMALL_SECONDS, how_small, None, 'small', env())]
+    ts += [Tenant(tools, kind, SMALL_SECONDS, how_rest, None, f'b{i}', env()) for i in range(n)]
     together(tools, ts)
     rate = solo(tools, kind)['rate']
     return {**waits(ts[0].took), 'kept': sum(t.rate() for t in ts[1:]) / rate, 'each': [t.rate() / rate for t in ts[1:]]}
@@ -113,23 +123,28 @@ def latency(table, tools):
 
     def processors(i):
         with mps() as part:
-            yield from each('MPS 50/50', BESIDE[-1:], i, env=part(50))
+            yield from each(SAME_DOMAIN, BESIDE[-1:], i, env=lambda: part(50))
+
+    def another(system, context, i):
+        with context() as part:
+            yield from each(system, BESIDE[:-1], i, env=lambda: part(50))
 
     def alone():
         for small in ('small', 'tiny'):
             tools.solo.pop(f'{small}:None', None)
         return {small: waits(solo(tools, small, seconds=SMALL_SECONDS)['took']) for small in ('small', 'tiny')}
 
-    found = in_rounds(table, tools, [time_slicing, bulkhead, processors], alone)
+    libraries = {name: context for name, context in systems(tools).items() if context is not mps}
+    found = in_rounds(table, tools, [time_slicing, bulkhead, processors, *(way(another, *one) for one in libraries.items())], alone)
     for small, n, kind, bound, keeps in BESIDE:
-        for system in ('time slicing', 'bulkhead', 'MPS 50/50'):
+        for system in ('time slicing', 'bulkhead', SAME_DOMAIN, *libraries):
             name = f'{small} kernel beside {n} {kind}, {system}'
             rounds = found.get(name)
             if not rounds:
                 continue
             times = [got['p99'] / base[small]['p99'] for base, got in rounds]
             p50, p99, kept = (middle([got[k] for _, got in rounds]) for k in ('p50', 'p99', 'kept'))
-            most, least = {'bulkhead': (bound, keeps), 'MPS 50/50': (SAME_DOMAIN, 0)}.get(system, (None, 0))
+            most, least = {'bulkhead': (bound, keeps), SAME_DOMAIN: (SAME_DOMAIN_MOST, 0)}.get(system, (None, 0))
             table.row(name, f'p50 {p50:.0f} us, p99 {p99:.0f} us = x{middle(times):.2f} of alone in the same round (x{min(times):.2f} to x{max(times):.2f}); '
                       f'best effort keeps {100 * kept:.1f} %',
                       f'p99 at most x{most:g}' + (f', {100 * least:.0f} % kept' if least else '') if most else '',

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asked and delivered: shares and caps; beside the driver's own time slicing and MPS."""
-import contextlib
-import os
-import subprocess
-import tempfile
+"""Asked and delivered: shares and caps; beside the driver's own time slicing."""
 import time
 
 from govern_work import SETTLE, Tenant, fair, shares as rows, solo, together
@@ -132,6 +128,12 @@ def capped(tools, kind, cap, seconds):
     return t.rate() / max(solo(tools, kind)['rate'], 1e-9), t.points, book
 
 
+def turn_of(book):
+    """Seconds from one pause to the next, by how many there were."""
+    pauses = book['last'].get('pauses', 0) - book['first'].get('pauses', 0)
+    return book['seconds'] / pauses if pauses > 0 else 0.0
+
+
 def caps(table, tools):
     table.begin('caps')
     seconds = 6
@@ -147,44 +149,14 @@ def caps(table, tools):
         judge(table, name, [cap / 100], [[got]], False, seconds, [[points]], system='bulkhead', book=[book])
         table.row(f'  {name}, by the card\'s book', f'{100 * book["part"]:.1f} % of its time' if 'part' in book else 'not said')
         if kind == 'torch':
-            # Alone and at full load it meets the card's power limit, which one that rests does not: each of its seconds does more.
-            full, rested = solo(tools, kind)['rate'], solo(tools, kind, cap, 8, cap / 100)['rate']
+            # Alone and at full load it meets the card's power limit, which one that rests does not: each of its seconds does more. How much more goes by how
+            # long it works and rests at a time, so both rest alike.
+            full = solo(tools, kind)['rate']
+            steps = max(1, round(full * cap / 100 * turn_of(book)))
+            rested = solo(tools, kind, (cap, steps), 8, cap / 100)['rate']
             part = got * full / max(rested, 1e-9)
-            table.row(f'  {name}, of a run that rests as much by itself', f'{100 * part:.1f} %; a second of that does x{rested / full:.3f} of one at full load',
-                      'within 2 points', abs(100 * part - cap) <= 2.0, full=full, rested=rested)
-
-
-@contextlib.contextmanager
-def mps():
-    """With MPS on: the environment of a client that may use so many percent of the card's processors."""
-    with tempfile.TemporaryDirectory() as d:
-        env = {'CUDA_MPS_PIPE_DIRECTORY': os.path.join(d, 'pipe'), 'CUDA_MPS_LOG_DIRECTORY': os.path.join(d, 'log')}
-        for path in env.values():
-            os.mkdir(path)
-        whole = {**os.environ, **env}
-        subprocess.run(['nvidia-cuda-mps-control', '-d'], env=whole, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield lambda percent: {**env, 'CUDA_MPS_ACTIVE_THREAD_PERCENTAGE': str(percent)}
-        finally:
-            subprocess.run(['nvidia-cuda-mps-control'], input='quit\n', text=True, env=whole, check=False, timeout=30,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-def peers(table, tools):
-    """The same tenants with nothing of ours: time slicing as it is, and MPS with thread percentages."""
-    table.begin('peers')
-    seconds = 6
-    for name, weights, kinds in CELLS:
-        if name not in ('70/30 long', '60/30/10 long', '70/30 sync') or not wanted(tools, name):
-            continue
-        sliced(table, tools, name, weights, kinds)
-        if table.enough(f'{name}, MPS', seconds + 15):
-            try:
-                with mps() as part:
-                    g, p = divided(tools, weights, kinds, seconds, ungoverned, env=lambda w: part(100 * w // sum(weights)))
-                judge(table, f'{name}, MPS', fair(weights), [g], False, seconds, [p], system='MPS', judged=False)
-            except (RuntimeError, OSError, subprocess.SubprocessError) as e:
-                table.skip(f'{name}, MPS', str(e)[-120:])
+            table.row(f'  {name}, of a run that rests as much by itself', f'{100 * part:.1f} %; a second of that does x{rested / full:.3f} of one at full load, in {steps} steps at a time',
+                      'within 2 points', abs(100 * part - cap) <= 2.0, full=full, rested=rested, steps=steps)
 
 
 def timeline(table, tools):

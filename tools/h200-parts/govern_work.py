@@ -27,6 +27,7 @@ class Tenant:
         units = unit if isinstance(unit, tuple) else (unit,) if unit else ()
         command = ([sys.executable, TORCH, seconds] if kind == 'torch' else [tools.load, kind, seconds]) + [*units]
         prefix = [] if how is None else [tools.bulkhead, 'run', *how, '--name', name or kind, '--']
+        self.library = (env or {}).get('LD_PRELOAD')
         self.kind, self.name, self.points, self.took, self.gaps, self.rest = kind, name or kind, [], [], [], {}
         if tools.log:  # a governor goes by who started it, and writes over no file
             env = {**(env or {}), 'BULKHEAD_GOVERN_LOG': f'{tools.log}-{int(time.time() * 1e3)}-{self.name}'}
@@ -39,6 +40,8 @@ class Tenant:
         line = self.p.stdout.readline()
         if line != 'ready\n':
             raise RuntimeError(f'{self.name} did not start: {self.p.stderr.read()[-300:].strip()}')
+        if self.library and os.path.realpath(self.library) not in pathlib.Path(f'/proc/{self.p.pid}/maps').read_text(encoding='utf-8'):
+            raise RuntimeError(f'{self.library} is not loaded in {self.name}: what it does says nothing of it')
         return self
 
     def go(self):

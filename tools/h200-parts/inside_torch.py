@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch as a tenant of bench/govern_cuda's manner: `ready`, a byte, then `at MS STEPS` every tenth of a second.
 
-Usage: inside_torch.py SECONDS [PERCENT]    so much of the time it works, and rests of its own will else; MS is then of the time it worked
+Usage: inside_torch.py SECONDS [PERCENT [N]]    so much of the time it works, and rests of its own will else, after each N (4) steps; MS is then of the time it
+worked
 """
 import sys
 import time
@@ -11,6 +12,7 @@ import torch
 
 def main():
     seconds, part = float(sys.argv[1]), float(sys.argv[2]) / 100 if len(sys.argv) > 2 else 1.0
+    at_a_time = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     torch.manual_seed(1)
     model = torch.nn.Sequential(*[torch.nn.Linear(4096, 4096) for _ in range(6)]).cuda().bfloat16()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
@@ -30,10 +32,10 @@ def main():
     steps, rested = 0, 0.0
     while time.monotonic() - began < seconds:
         first = time.monotonic()
-        for _ in range(4):
+        for _ in range(at_a_time):
             step()
         torch.cuda.synchronize()
-        steps += 4
+        steps += at_a_time
         now = time.monotonic()
         if now - told >= 0.1:
             told = now
