@@ -151,7 +151,8 @@ static bool send_rows(struct bh_serve *s, struct connection *c)
 static void hang_up(struct bh_serve *s, struct connection *c)
 {
     struct bh_governed *l = c->who == WARDEN ? bh_state_find(&s->state, c->lease) : NULL;
-    struct bh_governed *half = c->suspends ? bh_state_find(&s->state, c->suspends) : NULL;
+    /* Also of one whose warden is gone just then: the next one would find it held. */
+    struct bh_governed *half = c->suspends ? bh_state_known(&s->state, c->suspends) : NULL;
     if (half)
         bh_steer_put_back(s->steer, half, c->before);
     close(c->fd); /* which takes it out of the epoll set: nobody has a duplicate */
@@ -330,6 +331,8 @@ static bool is_order(struct connection *c, const struct bh_govern_order *o)
 
 static void add_rows(struct bh_serve *s, struct connection *c, struct bh_governed *l)
 {
+    const uint32_t uid = owner_of(l->root_pid); /* it may have become another user since it joined */
+    l->uid = uid == UINT32_MAX ? l->uid : uid;
     for (size_t i = 0; i < l->seats.n; i++)
         bh_steer_row(s->steer, l, &l->seats.at[i], bh_vec_push(&c->rows));
     if (!l->seats.n)

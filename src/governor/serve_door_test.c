@@ -1,47 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who is turned away hears why, what one connection may hold, and a governor that nobody finds. */
 #include "base/test.h"
-#include "governor/serve_fixture.h"
+#include "governor/serve_joined_fixture.h"
 
-#include <stdio.h>
 #include <unistd.h>
-
-static bool begin(void)
-{
-    return begin_with((struct bh_serve_config){.listener = -1, .stop = -1});
-}
-
-static int answered(int fd)
-{
-    struct bh_govern_answer a = {0};
-    return recv(fd, &a, sizeof(a), MSG_DONTWAIT) == sizeof(a) && a.op == BH_GOVERN_ANSWER ? a.code : 1;
-}
-
-static int joins(uint32_t pid, const char *name)
-{
-    struct bh_govern_join j = {
-        .op = BH_GOVERN_JOIN, .version = BH_GOVERN_WIRE_VERSION, .root_pid = pid, .weight = 10};
-    const struct bh_govern_channels m = {
-        .op = BH_GOVERN_HAS, .pid = pid, .client = pid, .n = 1, .names = {1}};
-    (void)snprintf(j.name, sizeof(j.name), "%s", name);
-    (void)fake_make(&fake, 0, pid, (struct bh_driver_channel){pid, 1});
-    fake_pid(&fake, pid)->busy = true;
-    const int fd = dial();
-    return fd >= 0 && say(fd, &j, sizeof(j)) && answered(fd) == BH_OK && say(fd, &m, sizeof(m)) ? fd : -1;
-}
-
-static struct bh_govern_order order_of(uint32_t what, const char *name)
-{
-    struct bh_govern_order o = {.op = BH_GOVERN_ORDER, .version = BH_GOVERN_WIRE_VERSION, .what = what};
-    (void)snprintf(o.name, sizeof(o.name), "%s", name);
-    return o;
-}
-
-static int orders(int fd, uint32_t what, const char *name)
-{
-    const struct bh_govern_order o = order_of(what, name);
-    return say(fd, &o, sizeof(o)) ? answered(fd) : 1;
-}
 
 /* Its end of a connection on which it has already said something. */
 static int comes_with_an_order(void)
@@ -99,7 +61,7 @@ TEST(a_connection_suspends_one_at_a_time)
     CHECK_EQ(hold_of(2), BH_HOLD_SUSPENDED);
     close(o);
     bh_serve_round(s, now);
-    CHECK(hold_of(1) == BH_HOLD_SUSPENDED && hold_of(2) == BH_HOLD_NONE);
+    CHECK(hold_of(1) == BH_HOLD_AWAY && hold_of(2) == BH_HOLD_NONE);
     close(a), close(b);
     CHECK_EQ(bh_serve_free(s), 0);
 }

@@ -41,8 +41,7 @@ void bh_state_fini(struct bh_state *s)
     s->n = 0;
 }
 
-/* Also one that left and may come back. */
-static struct bh_governed *find_any(const struct bh_state *s, uint64_t id)
+struct bh_governed *bh_state_known(const struct bh_state *s, uint64_t id)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->at[i]->id == id)
@@ -52,7 +51,7 @@ static struct bh_governed *find_any(const struct bh_state *s, uint64_t id)
 
 struct bh_governed *bh_state_find(const struct bh_state *s, uint64_t id)
 {
-    struct bh_governed *l = find_any(s, id);
+    struct bh_governed *l = bh_state_known(s, id);
     return l && l->server != BH_STATE_NOBODY ? l : NULL;
 }
 
@@ -112,7 +111,7 @@ static int check_join(const struct bh_govern_join *j, struct bh_err *err)
 static uint64_t free_number(const struct bh_state *s, uint64_t wanted)
 {
     uint64_t id = wanted;
-    for (uint64_t next = NUMBERS; find_any(s, id); next++)
+    for (uint64_t next = NUMBERS; bh_state_known(s, id); next++)
         id = next;
     return id;
 }
@@ -137,7 +136,7 @@ int bh_state_join(struct bh_state *s, const struct bh_govern_join *j, int server
     int rc = check_join(j, err);
     if (rc < 0)
         return rc;
-    struct bh_governed *l = j->lease ? find_any(s, j->lease) : NULL;
+    struct bh_governed *l = j->lease ? bh_state_known(s, j->lease) : NULL;
     const bool is_its = l && l->root_pid == j->root_pid;
     if (is_its && l->server != BH_STATE_NOBODY)
         return bh_fail(err, BH_BUSY, "somebody else speaks for lease %" PRIu64, l->id);
@@ -373,7 +372,7 @@ const char *bh_state_check(const struct bh_state *s)
     const char *why = NULL;
     for (size_t i = 0; !why && i < s->n; i++) {
         const struct bh_governed *l = s->at[i];
-        if (!l->id || find_any(s, l->id) != l)
+        if (!l->id || bh_state_known(s, l->id) != l)
             why = "two leases of one number, or one without";
         for (size_t k = 0; !why && k < l->seats.n; k++) {
             why = check_seat(&l->seats.at[k]);

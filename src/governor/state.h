@@ -70,7 +70,8 @@ struct bh_state_own {
 enum bh_hold {
     BH_HOLD_NONE,
     BH_HOLD_PAUSED,    /* by an operator */
-    BH_HOLD_SUSPENDED, /* its memory leaves the card or has left: hands off */
+    BH_HOLD_SUSPENDED, /* its memory leaves the card: hands off */
+    BH_HOLD_AWAY,      /* that has left; what else of it comes to the card shares it as ever */
     BH_HOLDS
 };
 
@@ -97,6 +98,8 @@ struct bh_state { /* zeroed: nobody */
 void bh_state_fini(struct bh_state *s);
 /* One with somebody to speak for it. NULL: there is none. */
 struct bh_governed *bh_state_find(const struct bh_state *s, uint64_t id);
+/* Also one whose warden is gone and that may come back. */
+struct bh_governed *bh_state_known(const struct bh_state *s, uint64_t id);
 /* The lease an order means: by number, else by name. BH_NOT_FOUND; BH_CONFLICT where several have that name. */
 int bh_state_meant(const struct bh_state *s, const struct bh_govern_order *o, struct bh_governed **ret,
                    struct bh_err *err) BH_MUST_USE;

@@ -262,7 +262,9 @@ static const struct {
                         [BH_GOVERN_SUSPEND] = {true, BH_HOLD_SUSPENDED}},
     [BH_HOLD_SUSPENDED] = {[BH_GOVERN_RESUME] = {true, BH_HOLD_NONE},
                            [BH_GOVERN_SUSPEND] = {true, BH_HOLD_SUSPENDED},
-                           [BH_GOVERN_SUSPENDED] = {true, BH_HOLD_SUSPENDED}},
+                           [BH_GOVERN_SUSPENDED] = {true, BH_HOLD_AWAY}},
+    [BH_HOLD_AWAY] =
+        {[BH_GOVERN_RESUME] = {true, BH_HOLD_NONE}, [BH_GOVERN_SUSPEND] = {true, BH_HOLD_SUSPENDED}},
 };
 
 int bh_steer_order(struct bh_steer *t, struct bh_governed *l, uint32_t what, struct bh_err *err)
@@ -303,7 +305,7 @@ void bh_steer_put_back(struct bh_steer *t, struct bh_governed *l, uint8_t hold)
 static struct bh_seat *partner(const struct bh_governed *l, uint32_t gpu)
 {
     struct bh_seat *seat = bh_seat_find(l, gpu);
-    return seat && seat->channels.n && l->hold == BH_HOLD_NONE ? seat : NULL;
+    return seat && seat->channels.n && bh_steer_is_shared(l) ? seat : NULL;
 }
 
 /* It runs, and as far as was told last it never leaves the card empty to others. */
@@ -329,12 +331,26 @@ static void end_lease(struct bh_steer *t, const struct bh_governed *l, uint32_t 
     t->config.end(t->config.arg, l, why);
 }
 
-static void take_sample(struct bh_steer *t, const struct card *c, struct bh_governed *l, struct bh_seat *seat,
-                        uint64_t gpu_ns)
+/* Does another lease have a process of that number, too? A number is given again while channels are left of who had it, and what
+ * they have of the card is booked on whoever has it now. */
+static bool is_mixed(const struct bh_sense_who *who, size_t n, size_t k)
 {
+    for (size_t i = 0; i < n; i++)
+        for (size_t a = 0, b = 0; i != k && a < who[i].n_pids && b < who[k].n_pids;) {
+            if (who[i].pids[a] == who[k].pids[b])
+                return true;
+            *(who[i].pids[a] < who[k].pids[b] ? &a : &b) += 1;
+        }
+    return false;
+}
+
+static void take_sample(struct bh_steer *t, const struct card *c, struct bh_governed *l, struct bh_seat *seat,
+                        uint64_t gpu_ns, bool mixed)
+{
+    const uint64_t known_ns = mixed ? BH_GOVERN_NO_SAMPLE : gpu_ns;
     seat->busy_ns += gpu_ns == BH_GOVERN_NO_SAMPLE ? 0 : gpu_ns;
     const uint32_t before = seat->escaped_us;
-    if (bh_escape_watch(seat, bh_steer_is_to_pause(l, seat), gpu_ns, c->in.elapsed_us))
+    if (bh_escape_watch(seat, bh_steer_is_to_pause(l, seat), known_ns, c->in.elapsed_us))
         end_lease(t, l, seat->gpu);
     t->counts.escaped += seat->escaped_us > before;
 }
@@ -370,7 +386,8 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
     /* Blind is said in each sample, too; the controller works with that. */
     (void)bh_sense_read(c->sense, who, n, got);
     for (uint32_t k = 0; k < n; k++) {
-        take_sample(t, c, leases[k], seats[k], got[k].gpu_ns);
+        const bool mixed = who[k].paused && got[k].gpu_ns && is_mixed(who, n, k);
+        take_sample(t, c, leases[k], seats[k], got[k].gpu_ns, mixed);
         if (k >= c->in.n)
             continue;
         c->in.at[k].gpu_ns = got[k].gpu_ns;
@@ -440,7 +457,7 @@ static void apply(struct bh_steer *t, uint32_t gpu, bool running)
         if (!seat || bh_steer_is_to_pause(l, seat) == running || is_to_wait(t, seat, running))
             continue;
         if (running)
-            bh_escape_look(seat, l->hold == BH_HOLD_NONE, t->now_ns);
+            bh_escape_look(seat, bh_steer_is_shared(l), t->now_ns);
         (void)set_seat(t, seat, running); /* counted, and made again at another step */
     }
 }

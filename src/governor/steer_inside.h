@@ -42,9 +42,15 @@ struct bh_steer {
     char line[BH_GOVERN_LINE_MAX];
 };
 
+/* Nobody has ordered that it is left out of the shares. */
+static inline bool bh_steer_is_shared(const struct bh_governed *l)
+{
+    return l->hold == BH_HOLD_NONE || l->hold == BH_HOLD_AWAY;
+}
+
 static inline bool bh_steer_is_to_pause(const struct bh_governed *l, const struct bh_seat *seat)
 {
-    return l->hold == BH_HOLD_PAUSED || (l->hold == BH_HOLD_NONE && seat->told.paused);
+    return l->hold == BH_HOLD_PAUSED || (bh_steer_is_shared(l) && seat->told.paused);
 }
 
 #endif

@@ -255,17 +255,32 @@ static int restore_all(const struct bh_governor_all *all, const struct bh_checkp
     return rc;
 }
 
+/* While it comes back nobody pauses it: the driver waits for it. Somebody who suspends it just now holds it already. */
+static int restore_held(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
+                        struct bh_err *err)
+{
+    uint32_t version;
+    int held = -1, rc = bh_governor_hold(all->rows.at[0].lease, &held, &version, err);
+    if (rc == BH_OK || rc == BH_BUSY)
+        rc = restore_all(all, progress, err);
+    if (rc == BH_OK)
+        rc = bh_governor_order(all->rows.at[0].lease, BH_GOVERN_RESUME, err);
+    if (held >= 0)
+        close(held);
+    return rc;
+}
+
 int bh_unsuspend(const char *lease, const struct bh_checkpoint_progress *progress, struct bh_err *err)
 {
     struct bh_governor_all all = {0};
     int rc = bh_governor_find(lease, &all, err);
-    /* What is paused needs no library, and does not wait for one. */
-    if (rc == BH_OK && all.rows.at[0].state != BH_GOVERN_SHOWN_SUSPENDED)
+    if (rc == BH_OK && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED) {
+        rc = restore_held(&all, progress, err);
+    } else if (rc == BH_OK) {
+        /* What is paused needs no library, and does not wait for one. */
         rc = bh_governor_order(all.rows.at[0].lease, BH_GOVERN_RESUME, err);
-    if (rc == BH_OK)
-        rc = restore_all(&all, progress, err);
-    if (rc == BH_OK && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED)
-        rc = bh_governor_order(all.rows.at[0].lease, BH_GOVERN_RESUME, err);
+        rc = rc == BH_OK ? restore_all(&all, progress, err) : rc;
+    }
     bh_governor_all_fini(&all);
     return rc;
 }
