@@ -51,8 +51,6 @@ static bool read_slice(struct bh_gate *gate, const struct bh_group *at, uint32_t
 static void set_slice(struct bh_gate *gate, struct bh_group *at, uint32_t slice_us, int64_t now_ms)
 {
     uint64_t us = slice_us;
-    if (!at->set_us && !at->own_us)
-        (void)read_slice(gate, at, &at->own_us);
     if (!control(gate, at, RM_CTRL_GROUP_SET_TIMESLICE, &us, sizeof(us)))
         return;
     gate->stats->slices_set++;
@@ -73,6 +71,15 @@ static void set_level(struct bh_gate *gate, struct bh_group *at, uint32_t level)
 static uint32_t own_slice(const struct bh_group *at)
 {
     return at->own_us ? at->own_us : BH_GROUPS_DEFAULT_US;
+}
+
+/* What was given reads as it did then. Its own may be rounded once it was set. */
+static bool is_another(const struct bh_group *at, uint32_t us)
+{
+    const uint32_t own_us = at->own_us, slack_us = own_us / 10;
+    if (at->set_us)
+        return us != at->reads_us;
+    return own_us && (us < own_us - slack_us || us > own_us + slack_us);
 }
 
 static void apply(struct bh_groups *g, struct bh_gate *gate, struct bh_group *at, int64_t now_ms)
@@ -110,14 +117,13 @@ void bh_groups_are(struct bh_groups *g, const struct bh_ledger_runs *runs, struc
         if (r->class != RM_CLASS_CHANNEL_GROUP || r->gpu >= BH_LEDGER_GPUS)
             continue;
         const struct bh_group *old = find(g, r->client, r->object);
-        struct bh_group at = {.client = r->client,
-                              .object = r->object,
-                              .gpu = r->gpu,
-                              .young_ms = now_ms + YOUNG_MS,
-                              .own_us = g->inherited ? BH_GROUPS_DEFAULT_US : 0};
+        struct bh_group at = {
+            .client = r->client, .object = r->object, .gpu = r->gpu, .young_ms = now_ms + YOUNG_MS};
         if (old && old->gpu == r->gpu)
             at = *old;
         at.file = r->file;
+        if (!old && !g->inherited) /* now: later it may be what its tenant has made of it */
+            (void)read_slice(gate, &at, &at.own_us);
         if (!old)
             apply(&now, gate, &at, now_ms);
         now.young = now.young || at.young_ms > now_ms;
@@ -155,14 +161,17 @@ size_t bh_groups_look(struct bh_groups *g, struct bh_gate *gate, int64_t now_ms,
         uint32_t us;
         const bool young = at->young_ms > now_ms;
         g->young = g->young || young;
-        const bool due = young || now_ms < g->wary_ms || now_ms - at->looked_ms >= AGAIN_MS;
-        if (!g->orders[at->gpu].given || !due)
+        const bool due = young || now_ms < g->wary_ms || now_ms - at->looked_ms >= AGAIN_MS ||
+                         (at->set_us && now_ms - at->set_ms >= AGAIN_MS);
+        if (!due)
             continue;
         at->looked_ms = now_ms;
-        if (at->set_us && read_slice(gate, at, &us) && us != at->reads_us) {
+        if ((at->set_us || at->own_us) && read_slice(gate, at, &us) && is_another(at, us)) {
             if (n < BH_GROUPS_FOUND_MAX)
                 ret[n++] = (struct bh_groups_found){at->gpu, us};
             bh_groups_beware(g, now_ms);
+            if (!at->set_us)
+                set_slice(gate, at, own_slice(at), now_ms);
             apply(g, gate, at, now_ms);
         } else if (young || now_ms - at->set_ms >= AGAIN_MS) {
             apply(g, gate, at, now_ms);

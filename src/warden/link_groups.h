@@ -4,7 +4,8 @@
  *
  * A slice that is set before a group is first scheduled reads back and has no effect (measured): so it is set again for a
  * while after each sign of that, and once a second from then on. It is read before that, for a tenant may set its own: where
- * one has, or has tried to, for a while at each look. Each such call is a tenth of a millisecond of a processor.
+ * one has, or has tried to, for a while at each look. One that was given nothing is read as often, against what it had as it
+ * came. Each such call is a tenth of a millisecond of a processor.
  */
 #ifndef BH_WARDEN_LINK_GROUPS_H
 #define BH_WARDEN_LINK_GROUPS_H
@@ -15,8 +16,7 @@
 
 enum {
     BH_GROUPS_FOUND_MAX = 16,
-    BH_GROUPS_DEFAULT_US =
-        2000, /* what the driver gives (branch 580), where it was not read before it was set */
+    BH_GROUPS_DEFAULT_US = 2000, /* what the driver gives (branch 580), where it was not read as it came */
 };
 
 struct bh_group {
@@ -24,7 +24,7 @@ struct bh_group {
     uint64_t file;
     int64_t young_ms, set_ms;  /* young until then; when it was set last */
     int64_t looked_ms;         /* when it was read to see whether somebody else has set it */
-    uint32_t own_us;           /* before it was set; 0: not read */
+    uint32_t own_us;           /* as it came; 0: not known */
     uint32_t set_us, reads_us; /* what it was given (0: nothing), and how that read back */
     uint32_t level;            /* interleave given, and one; 0: none */
     bool asked;                /* its tenant has asked for a slice once, as every context does */

@@ -177,8 +177,8 @@ TEST(another_slice_is_found_and_put_back)
     card.slice[2] = 40000;
     CHECK(look(1040) == 1 && b->found[0].gpu == 0 && b->found[0].slice_us == 40000);
     CHECK(card.slice[2] == 5000 && look(1060) == 0);
-    card.slice[1] = 40000; /* nobody ordered anything there */
-    CHECK_EQ(look(1080), 0);
+    card.slice[1] = 40000; /* nobody ordered anything there: its own */
+    CHECK(look(1080) == 1 && b->found[0].gpu == 1 && card.slice[1] == DRIVERS_OWN - DRIVERS_OWN % 10);
     end();
 }
 
@@ -222,6 +222,63 @@ TEST(a_change_between_two_orders_is_found)
         found += look(now + 50);
     }
     CHECK(found >= 10);
+    end();
+}
+
+/* Looks and settings each have their second. */
+TEST(it_is_set_again_within_a_second_whenever_the_order_came)
+{
+    begin();
+    has(1, 1000);
+    order(0, 5000, 1, 1000);
+    for (int64_t now = 2100; now < 5100; now += 100)
+        (void)look(now);
+    card.meddles_us = 90000; /* between the setting and the reading back */
+    order(0, 6000, 1, 5150);
+    card.meddles_us = 0;
+    int64_t now = 5200;
+    for (; now < 9000 && card.slice[0] == 90000; now += 100)
+        (void)look(now);
+    CHECK(now <= 5150 + 1200);
+    for (unsigned sets = card.sets, since = 0; now < 12000; now += 100) {
+        (void)look(now);
+        since = card.sets == sets ? since + 1 : 0;
+        sets = card.sets;
+        CHECK(since <= 10);
+    }
+    end();
+}
+
+TEST(who_was_given_nothing_is_watched_too)
+{
+    for (int ordered = 0; ordered < 2; ordered++) {
+        size_t found = 0;
+        begin();
+        has(1, 1000);
+        if (ordered)
+            order(0, 0, 1, 1000);
+        for (int64_t now = 1100; now < 5100; now += 100)
+            found += look(now);
+        CHECK(found == 0 && card.sets == 0);
+        card.slice[0] = 100000;
+        for (int64_t now = 5100; now < 25100; now += 100)
+            found += look(now);
+        CHECK_EQ(found, 1);
+        CHECK_EQ(card.slice[0], DRIVERS_OWN - DRIVERS_OWN % 10);
+        end();
+    }
+}
+
+/* What the warden before gave may not be taken for what a tenant has made of it. */
+TEST(what_another_warden_gave_is_nobodys_change)
+{
+    begin();
+    b->groups.inherited = true;
+    card.slice[0] = 5000;
+    has(1, 1000);
+    for (int64_t now = 1100; now < 5100; now += 100)
+        CHECK_EQ(look(now), 0);
+    CHECK(card.sets == 0 && card.slice[0] == 5000);
     end();
 }
 
