@@ -157,6 +157,46 @@ TEST(members_keep_what_is_known_of_them)
     CHECK_EQ(others, 0);
 }
 
+TEST(who_stands_behind_one_that_comes_stays_known)
+{
+    struct bh_govern *g = fresh();
+    struct bh_govern_out out = {0};
+    const struct bh_govern_asked a[] = {busy(1, 10, 5000000)}, b[] = {busy(2, 10, 0), busy(1, 10, 0)};
+    int rc = 0;
+    for (int i = 0; i < 100 && rc == 0; i++)
+        rc = step(g, &out, 1, a);
+    if (rc == 0)
+        rc = step(g, &out, 2, b);
+    bh_govern_free(g);
+    CHECK_EQ(rc, 0);
+    CHECK(out.at[1].delivered_permille >= 900);
+}
+
+/* Whichever way they share: what is held is what the error is made of. */
+TEST(what_is_held_is_told_without_turns_too)
+{
+    struct bh_govern *g = fresh();
+    struct bh_govern_out out = {0};
+    struct bh_govern_asked a[] = {busy(1, 70, 3430000), busy(2, 30, 1470000)};
+    int rc = 0;
+    for (int i = 0; i < 300 && rc == 0; i++)
+        rc = step(g, &out, 2, a);
+    const struct bh_govern_out slices = out;
+    for (int i = 0; i < 300 && rc == 0; i++)
+        rc = step(g, &out, 1, a);
+    const uint32_t alone = out.at[0].held_permille;
+    a[0].latency = BH_GOVERN_LATENCY;
+    for (int i = 0; i < 300 && rc == 0; i++)
+        rc = step(g, &out, 2, a);
+    const uint32_t latency = out.at[0].held_permille;
+    bh_govern_free(g);
+    CHECK_EQ(rc, 0);
+    CHECK_EQ(slices.mode, BH_GOVERN_SLICES);
+    CHECK(bh_govern_error(&slices.at[0]) >= -20 && bh_govern_error(&slices.at[1]) >= -20);
+    CHECK_EQ(alone, 686);
+    CHECK_EQ(latency, 686);
+}
+
 /* What was measured on a card: its turns are its own, a tenth of each is work, and beside others it visits for 4 %. */
 TEST(a_tenant_that_rests_in_its_turns_is_light)
 {
@@ -264,9 +304,14 @@ TEST(who_runs_though_paused_is_named)
         rc = step(g, &out, 1, a);
         named += out.at[0].escaped;
     }
+    a[0].cap_permille = 0;
+    for (int i = 0; i < 2 && rc == 0; i++)
+        rc = step(g, &out, 1, a);
+    const bool still = out.at[0].escaped;
     bh_govern_free(g);
     CHECK_EQ(rc, 0);
     CHECK(named > 0);
+    CHECK(!still); /* it may run now */
 }
 
 TEST_MAIN

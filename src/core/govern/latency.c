@@ -56,6 +56,12 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Wider than this does not help against what switching eats. */
+static int64_t wide(const struct bh_govern *g, const struct sides *s)
+{
+    return 2 * slice_for(g, s->batch_ppm, s->latency_ppm);
+}
+
 /* How much of the card batch is wronged by; negative: not at all. */
 static int64_t wronged(const struct bh_govern *g, const struct sides *s)
 {
@@ -64,7 +70,8 @@ static int64_t wronged(const struct bh_govern *g, const struct sides *s)
     const int64_t over = latency - s->latency_ppm, under = s->batch_ppm - batch;
     if (s->batch_ppm == 0 || s->latency_ppm == 0)
         return -WHOLE;
-    return larger(larger(over, under - EATEN_PPM), s->floor_ppm ? s->floor_ppm - batch : over);
+    const int64_t eaten = g->batch_slice_us < wide(g, s) ? under - EATEN_PPM : -WHOLE;
+    return larger(larger(over, eaten), s->floor_ppm ? s->floor_ppm - batch : over);
 }
 
 static void clear(struct bh_govern *g)
@@ -90,8 +97,10 @@ static void feed_back(struct bh_govern *g, const struct sides *s)
             clear(g);
         return;
     }
-    g->batch_slice_us = (uint32_t)bh_between(was * factor / WHOLE + (error > 0), g->config.short_slice_us,
-                                             2 * slice_for(g, s->batch_ppm, s->latency_ppm));
+    /* Batch that synchronizes gives up its slices early: only a shorter slice of the other's gives it more. */
+    const int64_t most = (int64_t)g->config.latency_slice_us * LONGEST_US * 2 / g->config.switch_us;
+    g->batch_slice_us =
+        (uint32_t)bh_between(was * factor / WHOLE + (error > 0), g->config.short_slice_us, most);
     clear(g);
     for (uint32_t i = 0; i < g->n && g->batch_slice_us != was; i++)
         g->at[i].corrections += bh_is_heavy(&g->at[i]);

@@ -79,6 +79,52 @@ TEST(who_takes_too_much_is_held_to_its_share)
     }
 }
 
+/* Batch that gives up its slices early has less whatever their length: the hog's own are shortened. */
+TEST(who_takes_too_much_beside_batch_that_synchronizes_is_held_to_its_share)
+{
+    static const enum card_kind kinds[] = {CARD_SYNC, CARD_GAPS};
+    for (size_t k = 0; k < BH_COUNT_OF(kinds); k++)
+        for (uint32_t n = 1; n <= 3; n++) {
+            struct world *w = world_new(0, 0);
+            w->card.by_turns = true;
+            world_add(w, CARD_PERSISTENT, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+            for (uint32_t i = 0; i < n; i++)
+                (void)world_add(w, kinds[k], 10, 0);
+            world_run(w, 4000);
+            world_mark(w);
+            world_run(w, 8000);
+            const int64_t hog = world_rate(w, 0), fair = 1000 / (n + 1);
+            const uint32_t corrections = w->out.at[1].corrections;
+            world_free(w);
+            printf("# kind %d, %u of them: the hog has %" PRId64 " of %" PRId64 " permille\n", kinds[k], n,
+                   hog, fair);
+            CHECK(corrections > 0);
+            CHECK(hog >= fair - 30 && hog <= fair + 30);
+        }
+}
+
+TEST(a_floor_is_kept_for_batch_that_synchronizes)
+{
+    static const enum card_kind kinds[] = {CARD_LONG, CARD_SYNC, CARD_GAPS};
+    for (size_t k = 0; k < BH_COUNT_OF(kinds); k++)
+        for (uint32_t n = 1; n <= 3; n++) {
+            struct world *w = world_new(0, 0);
+            w->card.by_turns = true;
+            world_add(w, CARD_PERSISTENT, 100, 0)->asked.latency = BH_GOVERN_LATENCY;
+            for (uint32_t i = 0; i < n; i++)
+                world_add(w, kinds[k], 10, 0)->asked.floor_permille = 300 / n;
+            world_run(w, 4000);
+            world_mark(w);
+            world_run(w, 8000);
+            const int64_t used = world_used(w) - world_rate(w, 0), hog = world_rate(w, 0);
+            world_free(w);
+            printf("# kind %d, %u of them: %" PRId64 " of 300 permille, the hog %" PRId64 "\n", kinds[k], n,
+                   used, hog);
+            CHECK(used >= 270 && used <= 330);
+            CHECK(hog >= 350);
+        }
+}
+
 /* What the one batch tenant keeps beside such a one. */
 static int64_t batch_keeps(enum card_kind latency, uint32_t weight, uint32_t floor)
 {

@@ -332,8 +332,11 @@ void bh_slices_decide(struct bh_govern *g)
         weights += bh_is_heavy(&g->at[i]) ? g->at[i].weight : 0;
         round_us += bh_is_heavy(&g->at[i]) ? trimmed_us(&c, &g->at[i]) : 0;
     }
-    /* Who is away for longer than a round may be is taken to rest (governor/sense.c). */
-    const int64_t most_us = round_us > g->config.round_max_us ? g->config.round_max_us : round_us;
+    /* Who is away for longer than a round may be is taken to rest (governor/sense.c). Nor are trims to make a long round longer: two looks
+     * to a round see the same part of it each time. */
+    const int64_t longest_us =
+        bh_between(c.round_us > ROUND_THIN_US ? c.round_us : ROUND_THIN_US, 0, g->config.round_max_us);
+    const int64_t most_us = round_us > longest_us ? longest_us : round_us;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         int64_t us = bh_slice_beside(g, m);

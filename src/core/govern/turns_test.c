@@ -471,6 +471,40 @@ TEST(a_capped_latency_tenant_is_held_to_its_cap)
     CHECK(other >= 740);
 }
 
+/* With no batch there that its slices could be held against; and also where nobody says what it had. */
+TEST(a_capped_latency_tenant_is_held_to_its_cap_alone_and_unseen)
+{
+    for (int blind = 0; blind < 2; blind++) {
+        struct world *w = world_new(0, 0);
+        world_add(w, CARD_SHORT, 50, 200)->asked.latency = BH_GOVERN_LATENCY;
+        w->blind = blind != 0;
+        world_run(w, 1000);
+        world_mark(w);
+        world_run(w, 3000);
+        const int64_t got = world_rate(w, 0);
+        world_free(w);
+        CHECK(got >= 170 && got <= 230);
+    }
+}
+
+/* What it did not use while it rested is not saved up for when it works. */
+TEST(a_capped_latency_tenant_that_rested_is_held_to_its_cap)
+{
+    struct world *w = world_new(0, 0);
+    const uint32_t capped = world_add(w, CARD_SHORT, 50, 100)->on_card;
+    w->at[0].asked.latency = BH_GOVERN_LATENCY;
+    (void)world_add(w, CARD_LONG, 50, 0);
+    world_run(w, 1000);
+    card_rest(&w->card, capped, true);
+    world_run(w, 5000);
+    card_rest(&w->card, capped, false);
+    world_mark(w);
+    world_run(w, 300);
+    const int64_t got = world_rate(w, 0);
+    world_free(w);
+    CHECK(got <= 100 + 100); /* 30 ms of 300, and 30 more: two leads and some steps */
+}
+
 /* One that is held runs beside a busy one, and another makes turns begin and end all the time. */
 TEST(what_one_owes_that_is_held_is_not_forgiven_when_turns_begin)
 {
