@@ -51,7 +51,7 @@ static bool is_gpu(struct bh_remote *r, const char *name)
 
 /*
  * `L17` is the daemon's, where it has one of that number, and a GPU is its to give away again. True: *ret_rc is what came of
- * it. False: whoever it is about, it is not the daemon's; err->code is BH_NOT_FOUND where a daemon was there to say so.
+ * it. False: whoever it is about, it is not the daemon's; err->code is BH_NOT_FOUND where a lease of the daemon's was meant.
  */
 static bool ask_daemon(const struct bh_cmd *cmd, const char *name, int *ret_rc, struct bh_err *err)
 {
@@ -63,8 +63,6 @@ static bool ask_daemon(const struct bh_cmd *cmd, const char *name, int *ret_rc, 
         return true;
     if (is_lease) {
         *ret_rc = bh_remote_order(&r, "leases", lease, cmd->name, NULL, err);
-        if (bh_remote_is_away(&r, *ret_rc))
-            err->code = BH_OK;
         return *ret_rc != BH_NOT_FOUND;
     }
     if (cmd != &bh_cmd_resume || !is_gpu(&r, name))
@@ -91,10 +89,11 @@ static int run(struct bh_cli *cli)
 }
 
 static const struct bh_opt no_opts[] = {{0}};
-#define EXIT_TEXT                                                                                         \
-    "\n"                                                                                                  \
-    "Exit status: 0; 1 the driver cannot, 3 not root, 4 no such lease, nothing is governed, or suspend\n" \
-    "finds nothing of it on a GPU, 5 several bear that name, 7 governor or process do not answer.\n"
+#define EXIT_TEXT                                                                                       \
+    "\n"                                                                                                \
+    "Exit status: 0; 1 the driver cannot, 2 wrong use, 3 not root or not permitted, 4 no such lease,\n" \
+    "nothing is governed, or suspend finds nothing of it on a GPU, 5 several bear that name, it is\n"   \
+    "suspended (pause) or over, 7 governor or process do not answer, 70 the driver failed.\n"
 
 const struct bh_cmd bh_cmd_pause = {
     .name = "pause",

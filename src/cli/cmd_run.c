@@ -89,7 +89,11 @@ static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_e
     int rc = bh_share_read(&words, &l->share, err);
     l->cap_bytes = BH_CAP_NONE;
     l->note_share = l->share.weight && cli->value[OPT_STATS];
-    if (rc == BH_OK && (cli->value[OPT_MEMORY] || !l->share.weight))
+    if (rc == BH_OK && !cli->value[OPT_MEMORY] && !l->share.weight)
+        rc = bh_fail(err, BH_USAGE,
+                     "run needs --memory SIZE, a share (--share N, --cap, --floor, --latency) or "
+                     "--tenant TENANT; see bulkhead run --help");
+    if (rc == BH_OK && cli->value[OPT_MEMORY])
         rc = bh_cap_read("run", cli->value[OPT_MEMORY], &l->cap_bytes, err);
     if (rc == BH_OK)
         rc = bh_cap_read_tick(cli->value[OPT_TICK], &l->tick_ms, err);

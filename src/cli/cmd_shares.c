@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/share.h"
 #include "launch/governor.h"
+#include "launch/governor_at.h"
 
 #include <inttypes.h>
 #include <pwd.h>
@@ -231,6 +232,11 @@ static int run(struct bh_cli *cli)
                 &cli->out,
                 "\nThe governor is from before an upgrade: it holds the shares, and tells less of each lease. It "
                 "ends with the last command that it serves.\n");
+    } else if (rc == BH_OK ? bh_governor_look().is_young : bh_governor_look().is_there) {
+        /* A socket without a governor is of one that was killed; whoever is governed comes to the next one. */
+        bh_buf_str(&cli->out,
+                   "the governor was killed or has just begun: whoever shares a GPU's time, if anybody "
+                   "does, joins the next one within seconds; repeat\n");
     } else {
         bh_buf_str(&cli->out, "nobody shares a GPU's time here; bulkhead run --share begins it\n");
     }
@@ -262,7 +268,8 @@ const struct bh_cmd bh_cmd_shares = {
         "second on the GPU does less work beside others. That is its own word: evidence, which nothing\n"
         "checks, and no share follows it.\n"
         "\n"
-        "Exit status: 0, also where nobody shares; 3 not root, 7 the governor does not answer.\n",
+        "Exit status: 0, also where nobody shares; 3 not root, 5 the governor is of another version,\n"
+        "7 it does not answer.\n",
     .opts = opts,
     .run = run,
 };

@@ -214,7 +214,7 @@ void bh_share_own_text(struct bh_buf *out, const struct bh_govern_row *r)
         between = ", ";
     }
     if (r->own_garbage)
-        bh_buf_printf(out, "%s%" PRIu64 " lines were none, and ignored", between, r->own_garbage);
+        bh_buf_printf(out, "%s%" PRIu64 " of its lines not understood, and ignored", between, r->own_garbage);
     bh_buf_str(out, "\n");
 }
 
@@ -235,16 +235,21 @@ void bh_share_floors_text(struct bh_buf *out, const struct bh_govern_row *at, si
     struct bh_share_text sum_text;
     for (size_t i = 0, end; i < n; i = end) {
         int32_t sum = 0;
+        bool bare = false;
         /* Who is off the card has no part in dividing it. */
-        for (end = i; end < n && at[end].gpu == at[i].gpu; end++)
-            if (at[end].state != BH_GOVERN_SHOWN_PAUSED && at[end].state != BH_GOVERN_SHOWN_SUSPENDED)
-                sum += (int32_t)at[end].floor_permille;
-        if (at[i].gpu != UINT32_MAX && sum > 1000)
-            bh_buf_printf(out,
-                          "GPU %" PRIu32
-                          ": the floors come to %s of it; while all of them have work each is cut in "
-                          "proportion\n",
-                          at[i].gpu, bh_share_permille(sum, false, &sum_text));
+        for (end = i; end < n && at[end].gpu == at[i].gpu; end++) {
+            if (at[end].state == BH_GOVERN_SHOWN_PAUSED || at[end].state == BH_GOVERN_SHOWN_SUSPENDED)
+                continue;
+            sum += (int32_t)at[end].floor_permille;
+            bare = bare || !at[end].floor_permille;
+        }
+        if (at[i].gpu == UINT32_MAX || sum < 1000 || (sum == 1000 && !bare))
+            continue;
+        bh_buf_printf(out,
+                      "GPU %" PRIu32 ": the floors come to %s of it; while all of them have work%s%s%s\n",
+                      at[i].gpu, bh_share_permille(sum, false, &sum_text),
+                      sum > 1000 ? " each is cut in proportion" : "", sum > 1000 && bare ? ", and" : "",
+                      bare ? " who has none gets next to nothing" : "");
     }
 }
 

@@ -153,6 +153,14 @@ TEST(floors_that_do_not_fit_are_said)
         "GPU 3: the floors come to 100.5% of it; while all of them have work each is cut in proportion\n");
     at[3].state = BH_GOVERN_SHOWN_PAUSED;
     CHECK_STR(floors(at, 6), "");
+    at[2] = (struct bh_govern_row){.gpu = 0}; /* a third one, without: for it nothing is left */
+    CHECK_STR(floors(at, 3),
+              "GPU 0: the floors come to 100.0% of it; while all of them have work who has none gets "
+              "next to nothing\n");
+    at[1].floor_permille = 200;
+    CHECK_STR(floors(at, 3),
+              "GPU 0: the floors come to 110.0% of it; while all of them have work each is cut in "
+              "proportion, and who has none gets next to nothing\n");
 }
 
 TEST(its_own_word_in_words)
@@ -173,7 +181,7 @@ TEST(its_own_word_in_words)
     r.own_p99_us = 412;
     bh_share_own_text(&out, &r);
     CHECK_STR(bh_buf_text(&out),
-              "lease 7: 3 lines were none, and ignored\n"
+              "lease 7: 3 of its lines not understood, and ignored\n"
               "lease 7 (serve): own rate 812.400 a second\n"
               "lease 7 (serve): own rate 812.400 a second, own p50 230 us, own p99 412 us\n");
     bh_buf_fini(&out);

@@ -264,6 +264,9 @@ static int serve(struct door *d, const struct bh_driver *driver, void *self, str
                                      .arg = d};
     struct bh_serve *s = NULL;
     int rc = read_wish(&config.slices_only, err);
+    if (rc == BH_OK && config.log_prefix && *config.log_prefix && *config.log_prefix != '/')
+        rc = bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': give it from / on",
+                     config.log_prefix);
     if (rc == BH_OK)
         rc = open_signals(&config.stop, err);
     if (rc == BH_OK)

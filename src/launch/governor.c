@@ -182,9 +182,6 @@ static int start(struct sockaddr_un *at, int *ret_fd, struct bh_err *err)
 static int check_folder(struct bh_err *err)
 {
     struct stat st;
-    if (bh_governor_folder()[0] != '/')
-        return bh_fail(err, BH_USAGE, "the run folder '%.200s' (BULKHEAD_RUN_DIR): give it from / on",
-                       bh_governor_folder());
     if (mkdir(bh_governor_folder(), FOLDER_MODE) < 0 && errno != EEXIST)
         return bh_fail(err, errno == EACCES ? BH_DENIED : BH_SYSTEM, "the run folder '%.200s': %s",
                        bh_governor_folder(), strerrordesc_np(errno));
@@ -205,9 +202,9 @@ static int take_lock(int *ret, struct bh_err *err)
 {
     const int64_t until = bh_warden_now_ms() + LOCK_MS;
     char path[PATH_MAX];
-    int rc = check_folder(err);
+    int rc = bh_governor_path(lock_name, path, sizeof(path), err);
     if (rc == BH_OK)
-        rc = bh_governor_path(lock_name, path, sizeof(path), err);
+        rc = check_folder(err);
     if (rc < 0)
         return rc;
     const int lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);

@@ -24,6 +24,9 @@ const char *bh_governor_folder(void)
 int bh_governor_path(const char *name, char *ret, size_t size, struct bh_err *err)
 {
     const int n = snprintf(ret, size, "%s/%s", bh_governor_folder(), name);
+    if (bh_governor_folder()[0] != '/')
+        return bh_fail(err, BH_USAGE, "the run folder '%.200s' (BULKHEAD_RUN_DIR): give it from / on",
+                       bh_governor_folder());
     if (n < 0 || (size_t)n >= size)
         return bh_fail(err, BH_INVALID, "the run folder '%.200s' has too long a name for a socket in it",
                        bh_governor_folder());
@@ -38,7 +41,9 @@ int bh_governor_address(struct sockaddr_un *ret, struct bh_err *err)
 
 int bh_governor_no_answer(struct bh_err *err)
 {
-    return bh_fail(err, BH_BUSY, "the governor does not answer; it may be stopped, or hang in the driver");
+    return bh_fail(err, BH_BUSY,
+                   "the governor does not answer; it may be stopped, or hang in the driver; where it is "
+                   "ended (pkill -9 bulkhead-govern), another one begins");
 }
 
 /* Whoever made the socket that was connected to: a stranger's governor would hold nothing. */

@@ -3,6 +3,7 @@
 #include "launch/share.h"
 
 #include "launch/governor.h"
+#include "launch/governor_at.h"
 #include "launch/warden.h"
 
 #include <poll.h>
@@ -10,7 +11,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { GIVE_MS = 200 }; /* a governor that is there is found in that time */
+enum {
+    GIVE_MS = 200, /* a governor that is there is found in that time */
+    MUTE = 2,      /* once it may have been slow */
+};
 
 static void close_governor(struct bh_share_link *l)
 {
@@ -53,14 +57,27 @@ static void tell_refused(struct bh_share_link *l, int32_t code)
 void bh_share_asked(struct bh_share_link *l, const struct bh_child *warden, const struct bh_lease_ask *ask)
 {
     if (ask->what == BH_LEASE_ASK_JOINED) {
-        l->tell(l->arg, "the governor was gone; shares go on with another one");
+        l->tell(l->arg, "the governor was gone, or silent; shares go on");
         l->refused = false;
+        l->mute = 0;
         return;
     }
     if (ask->what == BH_LEASE_ASK_REFUSED)
         tell_refused(l, ask->code);
     l->asked = true;
     bh_share_seek(l, warden);
+}
+
+/* It is there, and says nothing: it may not be taken for gone, as it may go on and hold what it held. */
+static void tell_mute(struct bh_share_link *l)
+{
+    struct bh_err err;
+    char line[sizeof(err.msg) + 80];
+    if (l->mute < MUTE && ++l->mute == MUTE) {
+        (void)bh_governor_no_answer(&err);
+        (void)snprintf(line, sizeof(line), "%s; shares are not held for now", err.msg);
+        l->tell(l->arg, line);
+    }
 }
 
 void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden)
@@ -74,6 +91,8 @@ void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden)
                        err.msg);
         l->tell(l->arg, line);
     }
+    if (rc == BH_OK && l->asked && l->version == UINT32_MAX)
+        tell_mute(l);
     l->ungoverned = rc < 0;
     l->asked = false;
     if (warden->fd >= 0)

@@ -20,6 +20,7 @@ struct bh_share_link {
     bool asked;             /* the warden did: its governor is gone */
     bool ungoverned;        /* and there is no other, which was said */
     bool refused;           /* or there is, and it does not take the lease, which was said */
+    uint8_t mute;           /* so often was one found that says nothing */
     void (*tell)(void *arg, const char *line);
     void *arg;
 };

@@ -46,7 +46,7 @@ TEST(shares_go_on_when_the_next_one_has_taken_the_lease)
     CHECK(lines == 0 && l.asked); /* nobody knows yet */
     bh_share_asked(&l, &warden, &joined);
     CHECK_EQ(lines, 1);
-    CHECK_STR(said, "the governor was gone; shares go on with another one");
+    CHECK_STR(said, "the governor was gone, or silent; shares go on");
 }
 
 TEST(a_refusal_is_told_once_and_as_it_is)
@@ -60,7 +60,7 @@ TEST(a_refusal_is_told_once_and_as_it_is)
     CHECK(lines == 1 && strstr(said, "does not take this lease: it shares by slices alone") &&
           strstr(said, "not held for now"));
     bh_share_asked(&l, &warden, &joined);
-    CHECK(lines == 2 && strstr(said, "go on with another one"));
+    CHECK(lines == 2 && strstr(said, "shares go on"));
     bh_share_asked(&l, &warden, &busy); /* another time it is news again */
     CHECK(lines == 3 && strstr(said, "it has no room"));
 }
@@ -137,6 +137,28 @@ TEST(that_there_is_none_is_told_once)
     }
     CHECK_STR(said,
               "the governor is gone, and another one cannot be had: no card; shares are not held for now");
+}
+
+/* Found again and again, and mute: once that may be chance, and it is told once. */
+TEST(that_it_is_there_and_mute_is_told_once)
+{
+    const struct bh_lease_given mute = {.version = UINT32_MAX}, well = {.version = 5};
+    struct bh_share_link l = looks();
+    static const struct {
+        bool asked, mute;
+        int lines;
+    } steps[] = {{false, true, 0}, {false, true, 0}, {true, true, 0},  {true, false, 0},
+                 {true, true, 1},  {true, true, 1},  {true, false, 1}, {true, true, 1}};
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        l.asked = steps[i].asked;
+        CHECK_EQ(bh_child_start(finds, steps[i].mute ? &mute : &well, &l.seeker, NULL), BH_OK);
+        bh_share_hear(&l, &warden);
+        CHECK_EQ(lines, steps[i].lines);
+    }
+    CHECK(strstr(said, "the governor does not answer") && strstr(said, "shares are not held for now"));
+    l.seeker = (struct bh_child){.fd = -1, .pid = 1};
+    bh_share_asked(&l, &warden, &joined); /* another time it is news again */
+    CHECK(lines == 2 && l.mute == 0);
 }
 
 TEST_MAIN

@@ -143,7 +143,7 @@ static int check(char version[32], struct bh_err *err)
          !version_in(line, version)))
         return bh_fail(
             err, BH_NOT_FOUND,
-            "no NVIDIA driver is loaded (there is no /sys/module/nvidia/version), so there is no GPU memory to "
+            "no NVIDIA driver is loaded (there is no /sys/module/nvidia/version), so there is nothing of a GPU to "
             "hold; load it, or start the command without bulkhead run");
     return bh_driver_rm_known(version, err);
 }

@@ -282,7 +282,7 @@ def test_a_pause_ends_with_the_governor():
         done(p)  # it goes on
         until(lambda: row(env, 'a'))  # with another one, which is found in its own time
         _, err = rate(p)
-        has(err, 'the governor was gone; shares go on with another one')
+        has(err, 'the governor was gone, or silent; shares go on')
 
 
 def test_a_cap_outlives_its_governor_where_the_next_one_is_of_slices_alone():
@@ -302,7 +302,7 @@ def test_a_cap_outlives_its_governor_where_the_next_one_is_of_slices_alone():
         until(lambda: row(env, 'a')['deliveredPermille'] in range(70, 131))
         for p in a, b:
             _, err = rate(p)
-            same(err.count('shares go on with another one'), 1, err)
+            same(err.count('shares go on'), 1, err)
 
 
 def test_a_warden_that_dies_while_its_lease_is_paused():
