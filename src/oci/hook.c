@@ -166,7 +166,7 @@ static int join_cgroup(const struct bh_hook *h, uint64_t pid, struct bh_err *err
 
 int bh_hook_run(const struct bh_hook *h, int state, struct bh_err *err)
 {
-    struct bh_spec_state s;
+    struct bh_spec_state s = {0};
     int rc = read_state(state, &s, err);
     if (rc == BH_OK && h->profile)
         rc = bh_hook_judge(h, s.bundle, err);

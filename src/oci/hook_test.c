@@ -100,6 +100,7 @@ TEST(a_state_on_standard_input)
     CHECK(big);
     memset(big, ' ', (1 << 20) + 50);
     CHECK_EQ(run_on(big), BH_TOO_LARGE);
+    CHECK(strstr(err.msg, "container ? of lease L17"));
     free(big);
     bh_scratch_remove(at);
 }
