@@ -335,7 +335,8 @@ static bool put_back(struct bh_whatif *w, uint64_t job, bh_changes *steps, size_
                 at += out;
                 continue;
             }
-            memcpy(steps->at, less.at, less.n * sizeof(*less.at));
+            if (less.n)
+                memcpy(steps->at, less.at, less.n * sizeof(*less.at));
             steps->n = less.n;
         }
     }

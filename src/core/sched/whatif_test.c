@@ -117,6 +117,25 @@ TEST(who_can_go_elsewhere_moves)
     town_close(&t);
 }
 
+TEST(who_starts_anyway_needs_nobody_to_end)
+{
+    struct bh_remedy_config c;
+    struct bh_remedy r = {0};
+    struct bh_whatif w;
+    struct town t;
+    bh_remedy_config_init(&c);
+    town_open(&t, 1);
+    town_node(&t, BH_NONE, 2, 0);
+    const uint64_t job = town_submit(&t, town_job(town_queue(&t, 0, 2, BH_AMOUNT_ANY), 1, 1));
+    (void)town_submit(&t, town_job(1, 1, 1));
+    bh_whatif_init(&w, t.s, NULL, t.now_ms);
+    CHECK(bh_remedy_clear(&w, t.s, job, NULL, 0, &c, &r));
+    CHECK_EQ(r.steps.n, 0);
+    bh_remedy_fini(&r);
+    bh_whatif_fini(&w);
+    town_close(&t);
+}
+
 TEST(a_job_as_it_came)
 {
     struct town t;
