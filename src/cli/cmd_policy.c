@@ -38,8 +38,10 @@ static int read_policy(const char *path, struct bh_buf *ret, struct bh_err *err)
     if (!f)
         return bh_fail(err, errno == ENOENT ? BH_NOT_FOUND : BH_INVALID, "'%.200s': %s", path,
                        strerrordesc_np(errno));
-    while ((n = fread(piece, 1, sizeof(piece), f)) > 0)
+    do {
+        n = fread(piece, 1, sizeof(piece), f);
         bh_buf_add(ret, piece, n);
+    } while (n == sizeof(piece));
     const bool failed = ferror(f);
     if (!is_stdin)
         (void)fclose(f);

@@ -152,15 +152,16 @@ static int read_whole(const char *path, struct bh_recording *ret, struct bh_err 
 {
     FILE *f = fopen(path, "re");
     BH_AUTOFREE char *text = NULL;
-    size_t n = 0, cap = 0, got;
+    size_t n = 0, cap = 0, room, got;
     *ret = (struct bh_recording){0};
     if (!f)
         return fail_file(path, err);
     do {
-        text = n < cap ? text : bh_grow_(text, &cap, n + 1, 1);
-        got = fread(text + n, 1, cap - n, f);
+        text = bh_grow_(text, &cap, n + 1, 1);
+        room = cap - n;
+        got = fread(text + n, 1, room, f);
         n += got;
-    } while (got && n <= BH_RECORDING_BYTES_MAX);
+    } while (got == room && n <= BH_RECORDING_BYTES_MAX);
     int rc = ferror(f) ? fail_file(path, err) : BH_OK;
     fclose(f);
     return rc == BH_OK ? bh_recording_parse(path, text, n, ret, err) : rc;
