@@ -139,6 +139,9 @@ bool bh_api_sees_all(const struct bh_api_req *q);
 /* May the caller do what this route does to something of this tenant and user? Else BH_DENIED with what it takes. */
 int bh_api_check(struct bh_api_req *q, const char *tenant, const char *user) BH_MUST_USE;
 int bh_api_not_there(struct bh_api_req *q, const char *what); /* or not to be seen: the same words */
+#ifdef __clang_analyzer__ /* as with bh_fail: what comes back is a failure */
+#define bh_api_not_there(q, what) ((void)(bh_api_not_there)(q, what), (int)BH_NOT_FOUND)
+#endif
 /* Text or null */
 void bh_api_key_text(struct bh_json *j, const char *key, const char *s);
 void bh_api_key_id(struct bh_json *j, const char *key, char letter, uint64_t id);

@@ -227,7 +227,7 @@ int bh_api_fail(struct bh_api_req *q, int rc, const struct bh_err *err)
     return rc;
 }
 
-int bh_api_not_there(struct bh_api_req *q, const char *what)
+int(bh_api_not_there)(struct bh_api_req *q, const char *what)
 {
     return bh_api_refuse(&q->problem, BH_NOT_FOUND, "there is no %s '%.100s'", what,
                          q->param ? q->param : "");

@@ -20,7 +20,7 @@ int(bh_fail)(struct bh_err *err, enum bh_code code, const char *fmt, ...)
     return code;
 }
 
-int bh_wrap(struct bh_err *err, int rc, const char *fmt, ...)
+int(bh_wrap)(struct bh_err *err, int rc, const char *fmt, ...)
 {
     char old[sizeof(err->msg)];
     va_list ap;

@@ -34,6 +34,14 @@ int bh_fail(struct bh_err *err, enum bh_code code, const char *fmt, ...) BH_PRIN
 
 /* Prefix "context: " to a failure already in err; returns rc. */
 int bh_wrap(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+#define bh_wrap(err, rc, ...)                        \
+    __extension__({                                  \
+        const int wrapped_ = (rc);                   \
+        (void)(bh_wrap)(err, wrapped_, __VA_ARGS__); \
+        wrapped_;                                    \
+    })
+#endif
 
 const char *bh_code_str(int code);
 int bh_code_http(int code);
