@@ -142,7 +142,7 @@ static int rotate(struct bh_cli *cli, struct bh_err *err)
     bh_buf_fini(&body);
     if (rc == BH_OK)
         rc = bh_remote_read(&r, &bh_a_made_shape, &made, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     bh_buf_str(&cli->out, "the log is signed with key ");
     bh_text_add(&cli->out, made.id);

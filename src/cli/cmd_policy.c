@@ -102,7 +102,7 @@ static int diff(struct bh_cli *cli, struct bh_remote *r, const struct bh_buf *te
 {
     struct bh_a_diff d;
     const int rc = compare(cli, r, text, bh_cli_wants(cli, OPT_OUTPUT, "json"), &d, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     *ret_status = d.errors ? BH_EXIT_FOUND : BH_EXIT_OK;
     if (!d.errors && d.changes.n && !bh_str_eq(cli->operands[1], "-") && !cli->value[OPT_OUTPUT])
@@ -117,7 +117,7 @@ static int apply(struct bh_cli *cli, struct bh_remote *r, const struct bh_buf *t
     struct bh_a_applied done;
     struct bh_a_diff d;
     int rc = compare(cli, r, text, false, &d, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     if (json)
         cli->out.n = 0;
@@ -139,7 +139,7 @@ static int apply(struct bh_cli *cli, struct bh_remote *r, const struct bh_buf *t
     bh_remote_slow(NULL);
     if (rc == BH_OK)
         rc = bh_remote_read(r, &bh_a_applied_shape, &done, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     if (json)
         bh_buf_add(&cli->out, bh_buf_text(&r->reply.body), r->reply.body.n);

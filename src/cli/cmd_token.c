@@ -57,7 +57,7 @@ static int create(struct bh_cli *cli, struct bh_remote *r, struct bh_err *err)
     bh_buf_fini(&body);
     if (rc == BH_OK)
         rc = bh_remote_read(r, &bh_a_token_made_shape, &made, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     if (!bh_remote_id(made.id, 'T', id))
         return bh_fail(err, BH_SYSTEM, "the daemon's answer is not understood: no token's id");

@@ -79,7 +79,7 @@ static int parse_gpus(const char *word, uint32_t each, struct bh_change *lots, s
         rc = bh_fail(err, BH_USAGE, "needs at least one GPU to add");
     if (rc == BH_OK && !each)
         rc = bh_fail(err, BH_NOT_FOUND, "no node of that model has a GPU; 'add 1x8 MODEL' says how many");
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     *ret_n = 0;
     if (gpus / each) {

@@ -210,7 +210,7 @@ int bh_job_submit(struct bh_remote *r, const struct bh_job_words *w, char ret[BH
     bh_buf_fini(&body);
     if (rc == BH_OK)
         rc = bh_remote_read(r, &bh_a_made_shape, &made, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     ret[0] = '\0';
     if (!w->dry_run && (!made.id || !bh_remote_id(made.id, 'J', ret)))

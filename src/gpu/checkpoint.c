@@ -357,7 +357,7 @@ static int suspend_all(const struct run *r, const uint32_t *pids, const int *sta
         }
     if (rc == BH_OK)
         rc = check_signals(signals, &why);
-    if (rc == BH_OK)
+    if (rc >= 0)
         return BH_OK;
     if (put_back(r, pids, states, n, &worse) < 0)
         return bh_fail(err, (enum bh_code)rc, "%.220s; and putting back failed: %.200s; restore again",

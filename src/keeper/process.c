@@ -166,7 +166,7 @@ int bh_keeper_process(struct bh_keeper *k, struct bh_err *err)
     if (rc == BH_OK)
         rc = bh_launch(&launch, &result, &exit_status, err);
     k->end.status = (uint32_t)exit_status;
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     bh_keeper_take_status(k, result.status);
     if (result.ended)

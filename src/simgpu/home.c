@@ -507,7 +507,7 @@ int bh_sim_place_take(const char *name, struct bh_sim_place *ret, int *ret_lock,
         rc = check_home(home, err);
     if (rc == BH_OK)
         rc = take_lock(&p, &dir, &lock, err);
-    if (rc < 0)
+    if (rc != BH_OK)
         return rc;
     if (write_mark(dir) < 0 || empty_folder(dir, 0) < 0) {
         rc = fail_errno(err, p.folder, errno);

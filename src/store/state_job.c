@@ -71,7 +71,7 @@ static int insert_job(struct bh_store *s, const struct bh_store_job *j, const st
             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,"
             " ?20, ?21, ?22, 'waiting', ?20, '', 0, 0, '')",
             &q, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     bh_sql_text(&q, 1, j->tenant);
     bh_sql_text(&q, 2, bh_text_or_none(j->user));
