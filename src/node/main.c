@@ -121,24 +121,32 @@ static int put_back(const struct bh_daemon *d, const char *from, int rc, struct 
     return rc < 0 ? bh_code_exit(rc) : 0;
 }
 
+static const char *from_env(const char *name, const char *otherwise)
+{
+    const char *word = getenv(name);
+    return word && *word ? word : otherwise;
+}
+
 int main(int argc, char **argv)
 {
     static struct bh_daemon d;
     struct bh_err err;
     const char *restore = NULL;
-    const char *state = getenv("BULKHEAD_STATE_DIR"), *run = getenv("BULKHEAD_RUN_DIR");
     if (argc == 3 && strcmp(argv[1], BH_BILL_WORD) == 0) /* the daemon's own word, to a child of its */
         return bh_bill_child(argv[2]);
-    const char *cgroup = getenv("BULKHEAD_CGROUP"); /* two daemons on one machine, as in tests, need two */
-    (void)snprintf(d.cgroup, sizeof(d.cgroup), "%s", cgroup && *cgroup ? cgroup : "bulkhead");
-    d.opt.state_dir = state && *state ? state : "/var/lib/bulkhead";
-    d.opt.run_dir = run && *run ? run : "/run/bulkhead";
+    /* two daemons on one machine, as in tests, need two */
+    (void)snprintf(d.cgroup, sizeof(d.cgroup), "%s", from_env("BULKHEAD_CGROUP", "bulkhead"));
     const int words = read_words(argc, argv, &d.opt, &restore);
     if (words)
         return words - 1;
-    /* Governor and keepers look there too. */
+    if (!d.opt.run_dir)
+        d.opt.run_dir = from_env("BULKHEAD_RUN_DIR", "/run/bulkhead");
+    /* Governor and keepers look there too. What getenv gave is good until then. */
     if (setenv("BULKHEAD_RUN_DIR", d.opt.run_dir, 1) < 0)
         return 70;
+    d.opt.run_dir = getenv("BULKHEAD_RUN_DIR");
+    if (!d.opt.state_dir)
+        d.opt.state_dir = from_env("BULKHEAD_STATE_DIR", "/var/lib/bulkhead");
     int rc = geteuid() == 0 ? BH_OK
                             : bh_fail(&err, BH_DENIED,
                                       "root is needed: tenants' processes, cgroups and GPUs are others'");
