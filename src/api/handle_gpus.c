@@ -11,6 +11,8 @@
 #include "base/str.h"
 #include "base/units.h"
 
+#include <assert.h>
+
 struct sums {
     uint64_t slices, milli, mib;
     uint64_t own; /* slices the caller may see */
@@ -173,8 +175,10 @@ int bh_h_gpu_order(struct bh_api_core *core, struct bh_api_req *q)
     size_t order = 0;
     if (!g || !g->uuid)
         return bh_api_not_there(q, "GPU");
-    while (!bh_str_ends(q->route->path, words[order]))
+    while (!bh_str_ends(q->route->path, words[order])) {
         order++;
+        assert(order < BH_API_GPU_ORDERS); /* its routes end in one of them */
+    }
     q->param = bh_arena_str(&q->arena, g->uuid);
     return bh_api_command(q,
                           core->ops->gpu(core->ops->self, &q->caller, (enum bh_api_gpu_order)order, q->param,

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ static void write_row(const struct bh_table *t, struct bh_cli *cli, const struct
 
 void bh_table_write(const struct bh_table *t, struct bh_cli *cli, unsigned indent)
 {
+    assert(t->n_columns);
     BH_AUTOFREE size_t *widths = bh_alloc(t->n_columns, sizeof(*widths));
     BH_AUTOFREE struct bh_cell *heads = bh_alloc(t->n_columns, sizeof(*heads));
     for (size_t k = 0; k < t->n_columns; k++) {

@@ -2,6 +2,7 @@
 /* why_text.c - why a job waits, in words. A table has a sentence for each tier. */
 #include "cli/why_text.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 void bh_why_gpus(struct bh_buf *b, uint64_t milli)
@@ -445,6 +446,7 @@ static void change_json(struct bh_json *j, const struct bh_scenario *s, const st
     struct bh_buf words BH_AUTO(bh_buf_fini);
     bh_buf_init(&words, 4096);
     bh_why_change(&words, s, c);
+    assert(c->kind < BH_CHANGES);
     bh_json_open(j, '{');
     bh_json_key_str(j, "kind", kinds[c->kind]);
     bh_json_key_str(j, "text", bh_buf_text(&words));

@@ -3,6 +3,7 @@
 
 #include "core/model/advisory.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -416,6 +417,7 @@ size_t bh_estate_adopt(const struct bh_estate *g, struct bh_jobs *jobs)
 {
     uint32_t to[BH_JOB_TENANTS] = {0};
     size_t foreign = 0;
+    assert(g->tenants.n); /* or there was no estate to be had */
     for (size_t i = 0; i < jobs->tenants.n; i++) {
         uint32_t turn = 0;
         to[i] = BH_NONE;

@@ -17,6 +17,8 @@
  */
 #include "core/govern/use_inside.h"
 
+#include <assert.h>
+
 #define EMPTY_NS (2000 * BH_USE_MS)   /* something is missing for so long before anybody is blamed */
 #define WAIT_NS  (10000 * BH_USE_MS)  /* until the next one may be, at first, */
 #define MOST_NS  (160000 * BH_USE_MS) /* and at last */
@@ -69,6 +71,7 @@ static uint64_t had_by(const struct bh_use *u, const struct bh_use_line *line, c
 static int64_t had_of(const struct bh_use *u, const struct bh_use_line *line, const struct moment ends[2],
                       uint64_t span, bool in_long)
 {
+    assert(span);
     const uint64_t had = bh_use_less(had_by(u, line, &ends[1], in_long), had_by(u, line, &ends[0], in_long));
     return (int64_t)((had < span ? had : span) * BH_USE_WHOLE / span);
 }
