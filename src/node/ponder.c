@@ -115,17 +115,22 @@ static void hear_no_more(struct bh_ponder *p)
     p->timer = sd_event_source_disable_unref(p->timer);
 }
 
+static void end(struct bh_ponder *p)
+{
+    hear_no_more(p);
+    bh_worker_kill(&p->worker);
+    (void)munmap(p->found, sizeof(*p->found));
+    bh_vec_fini(&p->tickets);
+    free(p);
+}
+
 static void forget(struct bh_ponder *p)
 {
     struct bh_daemon *d = p->of;
     for (size_t i = 0; i < d->ponders.n; i++)
         if (d->ponders.at[i] == p)
             d->ponders.at[i] = d->ponders.at[--d->ponders.n];
-    hear_no_more(p);
-    bh_worker_kill(&p->worker);
-    (void)munmap(p->found, sizeof(*p->found));
-    bh_vec_fini(&p->tickets);
-    free(p);
+    end(p);
 }
 
 static void keep(struct bh_daemon *d, const struct bh_ponder *p)
@@ -252,8 +257,8 @@ const struct bh_ponder_answer *bh_ponder_kept(const struct bh_daemon *d, uint64_
 
 void bh_ponder_fini(struct bh_daemon *d)
 {
-    while (d->ponders.n)
-        forget(d->ponders.at[0]);
+    for (size_t i = 0; i < d->ponders.n; i++)
+        end(d->ponders.at[i]);
     bh_vec_fini(&d->ponders);
     free(d->pondered);
     d->pondered = NULL;

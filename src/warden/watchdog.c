@@ -145,7 +145,7 @@ static struct question *question_new(const struct bh_watchdog *w)
     q->who = atomic_load(&w->who);
     if (start_thread(ask, q, true, &thread) != 0) {
         atomic_store(&q->answer, BH_PAGE_INNOCENT);
-        question_unref(q);
+        atomic_store(&q->refs, 1);
     }
     return q;
 }

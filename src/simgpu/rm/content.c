@@ -47,8 +47,10 @@ static struct sim_chunk *chunk_get(struct bh_sim_rm *rm, struct sim_block *b, ui
 
 static void fill_whole(struct bh_sim_rm *rm, struct sim_block *b, uint8_t byte)
 {
-    while (b->chunks)
-        chunk_drop(rm, b->chunks);
+    for (struct sim_chunk *c = b->chunks, *next; c; c = next) {
+        next = c->next;
+        chunk_drop(rm, c);
+    }
     b->fill = byte;
 }
 

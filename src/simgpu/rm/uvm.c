@@ -48,7 +48,7 @@ static void range_free(struct bh_sim_rm *rm, struct sim_range *r)
         bh_simrm_block_unmap(rm, r->block);
     if (r->external && r->file->external.n) { /* none: the file is closed, and all of them go */
         size_t at = first_from(r->file, r->base), after = --r->file->external.n - at;
-        memmove(r->file->external.at + at, r->file->external.at + at + 1, after * sizeof(r));
+        memmove(r->file->external.at + at, r->file->external.at + at + 1, after * sizeof(struct sim_range *));
     }
     (void)bh_idmap_remove(&rm->range_ids, r->id);
     SIM_UNLINK(&r->file->ranges, r, next, prev);
@@ -295,7 +295,8 @@ static uint32_t create_external(struct sim_call *c, uint8_t *arg)
     r->base = base;
     r->external = true;
     (void)bh_vec_push(&f->external);
-    memmove(f->external.at + at + 1, f->external.at + at, (f->external.n - 1 - at) * sizeof(r));
+    memmove(f->external.at + at + 1, f->external.at + at,
+            (f->external.n - 1 - at) * sizeof(struct sim_range *));
     f->external.at[at] = r;
     return RM_OK;
 }
@@ -436,8 +437,10 @@ int bh_simrm_uvm(struct sim_call *c, uint32_t number, void *arg, size_t n)
 void bh_simrm_uvm_close(struct bh_sim_rm *rm, struct sim_file *file)
 {
     bh_vec_fini(&file->external);
-    while (file->ranges)
-        range_free(rm, file->ranges);
+    for (struct sim_range *r = file->ranges, *next; r; r = next) {
+        next = r->next;
+        range_free(rm, r);
+    }
     for (uint32_t g = 0; g < rm->node.n_gpus; g++)
         unregister(file, g);
 }
