@@ -315,7 +315,7 @@ static int make_bridge(struct bh_err *err)
     int rc = BH_OK;
     if (!find_link(BH_NET_BRIDGE, &l))
         rc = IP(err, "link", "add", BH_NET_BRIDGE, "address", BRIDGE_MAC, "type", "bridge");
-    rc = rc < 0 ? rc : IP(err, "addr", "replace", GATEWAY "/16", "dev", BH_NET_BRIDGE);
+    rc = rc < 0 ? rc : IP(err, "addr", "replace", (GATEWAY "/16"), "dev", BH_NET_BRIDGE);
     return rc < 0 ? rc : IP(err, "link", "set", "dev", BH_NET_BRIDGE, "up");
 }
 

@@ -182,7 +182,7 @@ static void ask_work(const void *arg, struct bh_worker_result *ret)
     struct bh_governor_all all = {0};
     struct bh_err err = {0};
     struct board *board;
-    memcpy(&board, arg, sizeof(board));
+    memcpy(&board, arg, sizeof(struct board *));
     board->n = 0;
     ret->code = bh_governor_list(&all, GOVERNOR_MS, &err);
     for (size_t i = 0; ret->code == BH_OK && i < all.rows.n && board->n < SHARES_MAX; i++) {

@@ -98,7 +98,8 @@ static int read_export(const char *path, struct bh_audit_verifier *v, row_fn row
                        struct bh_err *err)
 {
     struct bh_audit_import im = {.v = v, .row = row, .arg = arg};
-    FILE *f = bh_str_eq(path, "-") ? stdin : fopen(path, "rbe");
+    const bool is_stdin = bh_str_eq(path, "-");
+    FILE *f = is_stdin ? stdin : fopen(path, "rbe");
     if (!f)
         return bh_fail(err,
                        errno == ENOENT   ? BH_NOT_FOUND
@@ -116,7 +117,7 @@ static int read_export(const char *path, struct bh_audit_verifier *v, row_fn row
     if (rc == 0)
         rc = bh_audit_import_end(&im, err);
     bh_audit_import_fini(&im);
-    if (f != stdin)
+    if (!is_stdin)
         (void)fclose(f);
     return rc < 0 ? bh_wrap(err, rc, "'%.200s'", path) : BH_OK;
 }

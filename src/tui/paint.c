@@ -40,7 +40,7 @@ bool bh_paint_begin(bool color)
     colors = color && has_colors() && start_color() == OK;
     if (colors) {
         (void)use_default_colors();
-        for (short i = 0; i < BH_STYLES; i++)
+        for (int i = 0; i < BH_STYLES; i++)
             (void)init_pair((short)(i + 1), looks[i].color, -1);
     }
     return true;

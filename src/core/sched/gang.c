@@ -263,7 +263,7 @@ static void in_order_given(struct bh_sched *s, const struct bh_shape *shape)
 static bool place_in(struct bh_sched *s, const struct bh_shape *shape, uint32_t domain, uint32_t *steps)
 {
     const struct bh_mark mark = bh_shelf_mark(&s->shelf);
-    uint8_t order[BH_ROLES_MAX];
+    uint8_t order[BH_ROLES_MAX] = {0};
     bool ok = true;
     order_roles(s, shape, order);
     forget_after(s, 0);

@@ -62,6 +62,7 @@ static struct bh_request plain(const struct bh_request *r)
 static size_t slot_of(const struct bh_requests *t, const struct bh_request *p)
 {
     size_t i = bh_hash((const char *)p, sizeof(*p)) & (t->n_slots - 1);
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): what lies between the fields is 0, too */
     while (t->slots[i] && memcmp(&t->at.at[t->slots[i] - 1], p, sizeof(*p)) != 0)
         i = (i + 1) & (t->n_slots - 1);
     return i;

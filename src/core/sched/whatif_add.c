@@ -123,7 +123,7 @@ static void add_places(struct additions *a, const struct option *o)
                 add_option(a, *o, d, level);
                 n++;
             }
-        for (uint8_t l = 0; l < BH_LEVELS; l++)
+        for (uint8_t l = 0; l < BH_LEVEL_ANY; l++)
             if (own ? l == level : l != level && l <= BH_LEVEL_RACK)
                 add_option(a, *o, BH_CHANGE_NEW_DOMAIN, l);
     }

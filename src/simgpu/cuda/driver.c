@@ -104,7 +104,7 @@ static int object_new(int fd, uint32_t client, uint32_t parent, enum bh_cu_shape
 int bh_cu_mem_new(CUcontext ctx, enum bh_cu_shape shape, uint64_t bytes, struct bh_cu_mem **ret)
 {
     const struct bh_play_object *third = bh_play_find(&ctx->play, THIRD_PARTY, ctx->client, 0);
-    uint32_t object;
+    uint32_t object = 0;
     int rc = object_new(ctx->fd, ctx->client, ctx->parent, shape, bytes, &object);
     if (rc)
         return rc;

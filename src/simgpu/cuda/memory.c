@@ -252,7 +252,7 @@ int cuPointerGetAttribute(void *ret, int attribute, CUdeviceptr at)
         const void *from;
         size_t n;
     } facts[] = {
-        {CU_POINTER_CONTEXT, &a.ctx, sizeof(a.ctx)},
+        {CU_POINTER_CONTEXT, &a.ctx, sizeof(CUcontext)},
         {CU_POINTER_MEMORY_TYPE, &type, sizeof(type)},
         {CU_POINTER_DEVICE_POINTER, &at, sizeof(at)},
         {host ? CU_POINTER_HOST_POINTER : 0, &pointer, sizeof(pointer)},

@@ -45,7 +45,7 @@ static int first_time(CUcontext ctx)
     const bool again = d->pooled;
     d->pooled = true;
     if (!again && bh_recording_section(r, "pool", &first, &n)) {
-        size_t from = first, to = first;
+        size_t from = first, to;
         while (from < first + n && r->calls.at[from].kind != BH_CALL_ALLOC)
             from++;
         for (to = from; to < first + n; to++)
