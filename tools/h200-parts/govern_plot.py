@@ -4,6 +4,7 @@ import json
 import pathlib
 
 from drawing import LEFT, WIDTH, Drawing
+from table import middle
 
 
 def load(folder, part):
@@ -42,11 +43,11 @@ def waits(folder):
     rows = [r for r in load(folder, 'latency') if 'beside' in r]
     d, most = Drawing(), max([g['p99'] for r in rows for g in r['got']] or [1])
     for r in rows:
-        p99 = sorted(g['p99'] for g in r['got'])[len(r['got']) // 2]
+        p99 = middle([g['p99'] for g in r['got']])
         d.text(LEFT - 8, f'beside {r["beside"]} {r["kind"]}, {r["system"]}', anchor='end')
         d.bar(p99 / most, 'bar' if r['system'] == 'bulkhead' else 'other')
         d.mark(r['base'] / most, 1, 'line')
-        d.text(LEFT + WIDTH + 8, f'{p99:.0f} us, x{p99 / r["base"]:.2f}', 'dim')
+        d.text(LEFT + WIDTH + 8, f'{p99:.0f} us, x{middle(r["times"]):.2f}', 'dim')
         d.next()
     if rows:
         d.save(pathlib.Path(folder, 'latency.svg'), 'p99 of a small kernel every 5 ms (dashed: alone)')
