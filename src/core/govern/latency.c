@@ -8,6 +8,10 @@
  * time), batch is below its floor, or so many short visits come that switching eats what batch is owed.
  * Then the ratio of the slices follows the error until it is gone; when nobody is wronged any more it goes
  * back.
+ *
+ * Batch that gives its slices up early has little of them, however long they are: then the latency tenant's are
+ * shortened, which costs a switch each. Not where more is lost than batch has: who does not take what it is due would
+ * have the other cut to pieces.
  */
 #include "core/govern/govern_inside.h"
 
@@ -56,6 +60,12 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* A latency tenant's slice is never shorter: measured, a busy tenant came to nothing in 200 us. */
+static int64_t least_us(const struct bh_govern *g)
+{
+    return larger(g->config.slice_min_us / 2, g->config.short_slice_us);
+}
+
 /* Wider than this does not help against what switching eats. */
 static int64_t wide(const struct bh_govern *g, const struct sides *s)
 {
@@ -81,6 +91,15 @@ static void clear(struct bh_govern *g)
     g->sum_span_ns = -(g->config.lag_us * BH_US);
 }
 
+/* How far the ratio may go: the latency tenant's slices may be shortened, or they may not. */
+static int64_t longest(const struct bh_govern *g, const struct sides *s)
+{
+    const int64_t batch = bh_ppm(s->batch_ns, g->sum_span_ns),
+                  lost = WHOLE - batch - bh_ppm(s->latency_ns, g->sum_span_ns);
+    return lost > batch + batch / 2 ? wide(g, s)
+                                    : (int64_t)g->config.latency_slice_us * LONGEST_US / least_us(g);
+}
+
 static void feed_back(struct bh_govern *g, const struct sides *s)
 {
     const int64_t error = wronged(g, s), was = g->batch_slice_us;
@@ -97,10 +116,8 @@ static void feed_back(struct bh_govern *g, const struct sides *s)
             clear(g);
         return;
     }
-    /* Batch that synchronizes gives up its slices early: only a shorter slice of the other's gives it more. */
-    const int64_t most = (int64_t)g->config.latency_slice_us * LONGEST_US * 2 / g->config.switch_us;
     g->batch_slice_us =
-        (uint32_t)bh_between(was * factor / WHOLE + (error > 0), g->config.short_slice_us, most);
+        (uint32_t)bh_between(was * factor / WHOLE + (error > 0), g->config.short_slice_us, longest(g, s));
     clear(g);
     for (uint32_t i = 0; i < g->n && g->batch_slice_us != was; i++)
         g->at[i].corrections += bh_is_heavy(&g->at[i]);
@@ -137,8 +154,7 @@ void bh_latency_decide(struct bh_govern *g)
     measure(g);
     batch = g->batch_slice_us;
     if (batch > LONGEST_US) {
-        latency =
-            (uint32_t)bh_between((int64_t)latency * LONGEST_US / batch, g->config.short_slice_us, latency);
+        latency = (uint32_t)bh_between((int64_t)latency * LONGEST_US / batch, least_us(g), latency);
         batch = LONGEST_US;
     }
     for (uint32_t i = 0; i < g->n; i++)
