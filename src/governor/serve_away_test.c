@@ -106,20 +106,68 @@ TEST(half_suspended_is_put_back_while_the_warden_is_replaced)
     }
 }
 
+static bool has_processes(int fd, uint32_t first, uint32_t second)
+{
+    const struct bh_govern_pids m = {.op = BH_GOVERN_PIDS, .n = 1 + (second != 0), .pids = {first, second}};
+    return say(fd, &m, sizeof(m));
+}
+
+static size_t ends_heard(int fd)
+{
+    struct bh_govern_answer said;
+    size_t n = 0;
+    while (recv(fd, &said, sizeof(said), MSG_DONTWAIT) > 0)
+        n += said.op == BH_GOVERN_END;
+    return n;
+}
+
 /* What is left on the card of a process that is gone is booked on whoever has its number now: nobody is ended for that. */
 TEST(a_number_that_was_given_again_ends_nobody)
 {
-    const struct bh_govern_pids m = {.op = BH_GOVERN_PIDS, .n = 2, .pids = {100, 200}};
-    struct bh_govern_answer said;
     CHECK(begin());
     const int a = joins(100, "a"), b = joins(200, "b"), o = dial();
-    CHECK(a >= 0 && b >= 0 && o >= 0 && say(b, &m, sizeof(m)));
+    CHECK(a >= 0 && b >= 0 && o >= 0 && has_processes(b, 100, 200));
     work(3000 * MS);
     CHECK_EQ(orders(o, BH_GOVERN_PAUSE, "b"), BH_OK);
     work(4000 * MS);
-    while (recv(b, &said, sizeof(said), MSG_DONTWAIT) > 0)
-        CHECK(said.op != BH_GOVERN_END);
+    CHECK_EQ(ends_heard(b), 0);
     close(a), close(b), close(o);
+    bh_serve_round(s, now);
+    CHECK_EQ(bh_serve_free(s), 0);
+}
+
+/* It has a channel that nobody was told of. Two that work together send a file from one to the other, so that a process is of both. */
+TEST(a_file_that_was_handed_over_hides_nobody)
+{
+    for (int handed = 0; handed < 2; handed++) {
+        CHECK(begin());
+        const int a = joins(100, "a"), b = joins(200, "b"), o = dial();
+        CHECK(a >= 0 && b >= 0 && o >= 0);
+        CHECK(has_processes(a, 100, 0) && has_processes(b, 200, handed ? 100 : 0));
+        (void)fake_make(&fake, 0, 100, (struct bh_driver_channel){100, 77});
+        work(1000 * MS);
+        CHECK_EQ(orders(o, BH_GOVERN_PAUSE, "a"), BH_OK);
+        work(4000 * MS);
+        CHECK(ends_heard(a) > 0);
+        CHECK_EQ(ends_heard(b), 0);
+        close(a), close(b), close(o);
+        bh_serve_round(s, now);
+        CHECK_EQ(bh_serve_free(s), 0);
+    }
+}
+
+/* Whose memory is just leaving runs for that, and may have what is left of a process whose number is another's now. */
+TEST(a_number_of_one_that_is_being_suspended_ends_nobody)
+{
+    CHECK(begin());
+    const int a = joins(100, "a"), b = joins(200, "b"), o = dial(), p = dial();
+    CHECK(a >= 0 && b >= 0 && o >= 0 && p >= 0);
+    CHECK(has_processes(a, 100, 200) && has_processes(b, 201, 0));
+    CHECK_EQ(orders(p, BH_GOVERN_PAUSE, "a"), BH_OK);
+    CHECK_EQ(orders(o, BH_GOVERN_SUSPEND, "b"), BH_OK);
+    work(4000 * MS);
+    CHECK_EQ(ends_heard(a), 0);
+    close(a), close(b), close(o), close(p);
     bh_serve_round(s, now);
     CHECK_EQ(bh_serve_free(s), 0);
 }

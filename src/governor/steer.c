@@ -331,16 +331,33 @@ static void end_lease(struct bh_steer *t, const struct bh_governed *l, uint32_t 
     t->config.end(t->config.arg, l, why);
 }
 
-/* Does another lease have a process of that number, too? A number is given again while channels are left of who had it, and what
- * they have of the card is booked on whoever has it now. */
-static bool is_mixed(const struct bh_sense_who *who, size_t n, size_t k)
+static bool lives_in(const struct bh_governed *l, uint32_t pid)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t a = 0, b = 0; i != k && a < who[i].n_pids && b < who[k].n_pids;) {
-            if (who[i].pids[a] == who[k].pids[b])
+    for (size_t i = 0; i < l->pids.n; i++)
+        if (l->pids.at[i] == pid)
+            return true;
+    return false;
+}
+
+/*
+ * Does another lease have a process of that number, too? A number is given again while channels are left of who had it, and what
+ * they have of the card is booked on whoever has it now. One that lives in both was handed a file from one to the other: that is
+ * their own doing, and hides nothing.
+ */
+static bool is_mixed(const struct bh_state *s, const struct bh_governed *l, struct bh_seat *seat)
+{
+    size_t n, m;
+    const uint32_t *own = bh_seat_all_pids(l, seat, &n);
+    for (size_t i = 0; i < s->n; i++) { /* whatever was ordered for it */
+        const struct bh_governed *other = s->at[i];
+        struct bh_seat *at = other == l ? NULL : bh_seat_find(other, seat->gpu);
+        const uint32_t *others = at ? bh_seat_all_pids(other, at, &m) : NULL;
+        for (size_t a = 0, b = 0; others && a < n && b < m;) {
+            if (own[a] == others[b] && !(lives_in(l, own[a]) && lives_in(other, own[a])))
                 return true;
-            *(who[i].pids[a] < who[k].pids[b] ? &a : &b) += 1;
+            *(own[a] <= others[b] ? &a : &b) += 1;
         }
+    }
     return false;
 }
 
@@ -386,7 +403,7 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
     /* Blind is said in each sample, too; the controller works with that. */
     (void)bh_sense_read(c->sense, who, n, got);
     for (uint32_t k = 0; k < n; k++) {
-        const bool mixed = who[k].paused && got[k].gpu_ns && is_mixed(who, n, k);
+        const bool mixed = who[k].paused && got[k].gpu_ns && is_mixed(s, leases[k], seats[k]);
         take_sample(t, c, leases[k], seats[k], got[k].gpu_ns, mixed);
         if (k >= c->in.n)
             continue;
