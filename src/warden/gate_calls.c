@@ -326,6 +326,8 @@ static int alloc_plain(struct bh_gate *g, struct bh_gate_call *c, uint64_t arg, 
     if (*alloc_status(a) == RM_OK) {
         o.object = a->u.s.object;
         bh_gate_note_object(g, c, &o);
+        if (o.class == RM_CLASS_CHANNEL_GROUP)
+            bh_link_look(g->link); /* what slice it has is read before its tenant hears of it */
     }
     return alloc_finish(g, c, arg, a);
 }

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-enum { YOUNG_MS = 1000, AGAIN_MS = 1000, WARY_MS = 10000 };
+enum { YOUNG_MS = 1000, AGAIN_MS = 1000, WARY_MS = 10000, SLACK_US = 500 };
 
 static const struct bh_remote_file *file_of(const struct bh_gate *gate, uint64_t id)
 {
@@ -73,23 +73,26 @@ static uint32_t own_slice(const struct bh_group *at)
     return at->own_us ? at->own_us : BH_GROUPS_DEFAULT_US;
 }
 
-/* What was given reads as it did then. Its own may be rounded once it was set. */
+/*
+ * What was given reads as it did then; unless a tenant was quicker even then, which is seen where it is so long that no driver
+ * has rounded it. Its own may be rounded once it was set.
+ */
 static bool is_another(const struct bh_group *at, uint32_t us)
 {
     const uint32_t own_us = at->own_us, slack_us = own_us / 10;
     if (at->set_us)
-        return us != at->reads_us;
+        return us != at->reads_us || us / 2 > at->set_us + SLACK_US;
     return own_us && (us < own_us - slack_us || us > own_us + slack_us);
 }
 
-static void apply(struct bh_groups *g, struct bh_gate *gate, struct bh_group *at, int64_t now_ms)
+/* anew: it has another slice than it should. Else the driver's own, where nothing was ever set, needs no setting. */
+static void apply(struct bh_groups *g, struct bh_gate *gate, struct bh_group *at, bool anew, int64_t now_ms)
 {
-    const uint32_t slice_us = g->orders[at->gpu].slice_us;
-    if (!g->orders[at->gpu].given)
-        return;
-    if (slice_us || at->set_us) /* the driver's own needs no setting */
+    const uint32_t slice_us = g->orders[at->gpu].slice_us; /* 0 also where there is no order */
+    if (slice_us || at->set_us || anew)
         set_slice(gate, at, slice_us ? slice_us : own_slice(at), now_ms);
-    set_level(gate, at, g->orders[at->gpu].level);
+    if (g->orders[at->gpu].given)
+        set_level(gate, at, g->orders[at->gpu].level);
 }
 
 static struct bh_group *find(const struct bh_groups *g, uint32_t client, uint32_t object)
@@ -124,8 +127,9 @@ void bh_groups_are(struct bh_groups *g, const struct bh_ledger_runs *runs, struc
         at.file = r->file;
         if (!old && !g->inherited) /* now: later it may be what its tenant has made of it */
             (void)read_slice(gate, &at, &at.own_us);
+        /* What an inherited one has may be another warden's or its tenant's: nobody knows, and it is not asked. */
         if (!old)
-            apply(&now, gate, &at, now_ms);
+            apply(&now, gate, &at, g->inherited, now_ms);
         now.young = now.young || at.young_ms > now_ms;
         *bh_vec_push(&now) = at;
     }
@@ -143,7 +147,7 @@ void bh_groups_order(struct bh_groups *g, struct bh_gate *gate, const struct bh_
     g->orders[order->gpu].level = order->level;
     for (size_t i = 0; i < g->n; i++)
         if (g->at[i].gpu == order->gpu)
-            apply(g, gate, &g->at[i], now_ms);
+            apply(g, gate, &g->at[i], false, now_ms);
 }
 
 uint32_t bh_groups_ordered(const struct bh_groups *g, uint32_t gpu)
@@ -170,11 +174,9 @@ size_t bh_groups_look(struct bh_groups *g, struct bh_gate *gate, int64_t now_ms,
             if (n < BH_GROUPS_FOUND_MAX)
                 ret[n++] = (struct bh_groups_found){at->gpu, us};
             bh_groups_beware(g, now_ms);
-            if (!at->set_us)
-                set_slice(gate, at, own_slice(at), now_ms);
-            apply(g, gate, at, now_ms);
+            apply(g, gate, at, true, now_ms);
         } else if (young || now_ms - at->set_ms >= AGAIN_MS) {
-            apply(g, gate, at, now_ms);
+            apply(g, gate, at, false, now_ms);
         }
     }
     return n;
@@ -193,7 +195,6 @@ void bh_groups_let_go(struct bh_groups *g, struct bh_gate *gate)
         if (!at->set_us)
             continue;
         set_slice(gate, at, own_slice(at), 0);
-        at->set_us = 0;
     }
 }
 
