@@ -234,9 +234,10 @@ static int run(struct bh_cli *cli)
                 "ends with the last command that it serves.\n");
     } else if (rc == BH_OK ? bh_governor_look().is_young : bh_governor_look().is_there) {
         /* A socket without a governor is of one that was killed; whoever is governed comes to the next one. */
-        bh_buf_str(&cli->out,
-                   "the governor was killed or has just begun: whoever shares a GPU's time, if anybody "
-                   "does, joins the next one within seconds; repeat\n");
+        bh_buf_str(
+            &cli->out,
+            "the governor was killed or has just begun: whoever shares a GPU's time joins the next one "
+            "within seconds; nobody does if this is still so then\n");
     } else {
         bh_buf_str(&cli->out, "nobody shares a GPU's time here; bulkhead run --share begins it\n");
     }

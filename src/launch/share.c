@@ -86,9 +86,8 @@ void bh_share_hear(struct bh_share_link *l, const struct bh_child *warden)
     char line[sizeof(err.msg) + 120];
     const int rc = bh_governor_found(&l->seeker, &l->governor, &l->version, &err);
     if (rc < 0 && l->asked && !l->ungoverned) {
-        (void)snprintf(line, sizeof(line),
-                       "the governor is gone, and another one cannot be had: %s; shares are not held for now",
-                       err.msg);
+        (void)snprintf(line, sizeof(line), "%s%s; shares are not held for now",
+                       rc == BH_BUSY ? "" : "the governor is gone, and another one cannot be had: ", err.msg);
         l->tell(l->arg, line);
     }
     if (rc == BH_OK && l->asked && l->version == UINT32_MAX)

@@ -227,9 +227,12 @@ int bh_suspend(const char *lease, const struct bh_checkpoint_progress *progress,
 
 /* ---- resume ---- */
 
-/* Brings back all that can be. Fails where one of the lease's still does not run, or that cannot be told. */
-static int restore_all(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
-                       struct bh_err *err)
+static int restore_held(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
+                        struct bh_err *err);
+
+/* Brings back all that can be, when it is held. Fails where one of the lease's still does not run, or that cannot be told. */
+static int restore_all(const struct bh_governor_all *all, bool is_held,
+                       const struct bh_checkpoint_progress *progress, struct bh_err *err)
 {
     const bool is_suspended = all->rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
     struct pids looked = {0}, away = {0};
@@ -247,7 +250,12 @@ static int restore_all(const struct bh_governor_all *all, const struct bh_checkp
         if (states[i] >= 0 && states[i] != CU_PROCESS_RUNNING)
             add_pid(&away, looked.at[i]);
     }
-    rc = away.n ? bh_checkpoint_restore(away.at, away.n, progress, err) : BH_OK;
+    if (!away.n)
+        rc = BH_OK;
+    else if (is_held)
+        rc = bh_checkpoint_restore(away.at, away.n, progress, err);
+    else /* a governor that knows of no suspension is one that followed: it is not to pause what is coming back */
+        rc = restore_held(all, progress, err);
     if (rc == BH_OK && untold)
         rc = bh_fail(err, why.code, "%s", why.msg);
     bh_vec_fini(&looked);
@@ -262,7 +270,7 @@ static int restore_held(const struct bh_governor_all *all, const struct bh_check
     uint32_t version;
     int held = -1, rc = bh_governor_hold(all->rows.at[0].lease, &held, &version, err);
     if (rc == BH_OK || rc == BH_BUSY)
-        rc = restore_all(all, progress, err);
+        rc = restore_all(all, true, progress, err);
     if (rc == BH_OK)
         rc = bh_governor_order(all->rows.at[0].lease, BH_GOVERN_RESUME, err);
     if (held >= 0)
@@ -279,7 +287,7 @@ int bh_unsuspend(const char *lease, const struct bh_checkpoint_progress *progres
     } else if (rc == BH_OK) {
         /* What is paused needs no library, and does not wait for one. */
         rc = bh_governor_order(all.rows.at[0].lease, BH_GOVERN_RESUME, err);
-        rc = rc == BH_OK ? restore_all(&all, progress, err) : rc;
+        rc = rc == BH_OK ? restore_all(&all, false, progress, err) : rc;
     }
     bh_governor_all_fini(&all);
     return rc;
