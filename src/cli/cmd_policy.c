@@ -41,7 +41,7 @@ static int read_policy(const char *path, struct bh_buf *ret, struct bh_err *err)
     do {
         n = fread(piece, 1, sizeof(piece), f);
         bh_buf_add(ret, piece, n);
-    } while (n == sizeof(piece));
+    } while (n == sizeof(piece) && !ret->full);
     const bool failed = ferror(f);
     if (!is_stdin)
         (void)fclose(f);

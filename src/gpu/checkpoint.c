@@ -347,7 +347,7 @@ static int suspend_all(const struct run *r, const uint32_t *pids, const int *sta
     bool ended = false;
     int rc = BH_OK;
     for (size_t g = 0; g < BH_COUNT_OF(order); g++)
-        for (size_t i = 0; i < n && rc == BH_OK; i++) {
+        for (size_t i = 0; i < n && rc >= 0; i++) {
             rc = check_signals(signals, &why);
             if (rc < 0)
                 break;
@@ -355,7 +355,7 @@ static int suspend_all(const struct run *r, const uint32_t *pids, const int *sta
             ended = rc < 0 && has_ended(r, pids[i], rc);
             rc = ended ? fail_ended(pids[i], &why) : rc;
         }
-    if (rc == BH_OK)
+    if (rc >= 0)
         rc = check_signals(signals, &why);
     if (rc >= 0)
         return BH_OK;

@@ -160,7 +160,7 @@ static void *start_one(void *arg)
     /* NOLINTNEXTLINE(bugprone-unsafe-functions,clang-analyzer-security.insecureAPI.vfork): this thread alone stands still */
     const pid_t pid = vfork();
     if (pid == 0)
-        /* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): it calls the kernel and writes to its own frames alone */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Vfork): it calls the kernel and writes to its own frames and errno */
         be_keeper(s->program, s->spec, s->report);
     if (pid < 0)
         tell_failure(s->report, s->program);

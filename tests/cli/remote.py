@@ -190,6 +190,9 @@ def test_policy_is_shown_before_it_is_applied():
         write('w.yaml', 'wrong: 1\n')
         same(call(t, 'policy', 'diff', 'w.yaml').rc, 2)
         same(call(t, 'policy', 'diff', 'none.yaml').rc, 4)
+        r = call(t, 'policy', 'diff', '/dev/zero')  # has no end
+        same(r.rc, 2)
+        has(r.err, 'is larger than')
         same(call(t, 'policy', 'frob').rc, 2)
 
 
