@@ -103,6 +103,12 @@ static int count_fds(void)
     return n;
 }
 
+/* As in a shell: nohup hands on that it is ignored. */
+__attribute__((constructor)) static void hear_all(void)
+{
+    (void)signal(SIGHUP, SIG_DFL);
+}
+
 static int signals_as_before(void)
 {
     struct sigaction child, pipe_, hup;

@@ -143,9 +143,10 @@ def need_for_others(path=BIN):
 
 
 def main(namespace):
-    # As in the foreground of a shell: what is started in the background comes with both ignored, and hands that on.
+    # As in the foreground of a shell: what is started in the background, or by nohup, comes with these ignored, and hands that on.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    for ignored in (signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_DFL)
     tests = [(n, f) for n, f in namespace.items() if n.startswith('test_') and callable(f)]
     bad = 0
     for i, (name, fn) in enumerate(tests, 1):
