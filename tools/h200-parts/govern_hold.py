@@ -211,7 +211,7 @@ def eight(table, tools, name, kind, patience=0, env=None):
     bound = 1.0 if env or modes == ['slices'] else 10.0
     table.row(name, f'governor {used["governor"]:.2f} % of a core (of it {counters:.2f} % asking for counters), eight wardens {used["wardens"]:.2f} %; mode {modes}, '
               f'{sum(r.get("pauses", 0) for r in said.values())} pauses{f", modes {changes}" if changes else ""}',
-              f'governor at most {bound:g} %', used['governor'] <= bound and a['governor'].keys() == b['governor'].keys(),
+              f'governor at most {bound:g} %', used['governor'] <= bound and len(a['governor']) == 1 and a['governor'].keys() == b['governor'].keys() and len(said) == len(ts),
               before=a, after=b, seconds=seconds, counters=counters, said=said, changes=changes,
               delivered=None if patience else [t.rate() for t in ts])  # who is ended says nothing of what it did
 

@@ -18,7 +18,11 @@ def in_rounds(table, tools, ways, begin=None):
     beginning of each round, its result. By name, for each round that it came in: what begin gave, and the result."""
     found = {}
     for i in range(1 if tools.short else ROUNDS):
-        alone = begin() if begin else None
+        try:
+            alone = begin() if begin else None
+        except (RuntimeError, OSError) as e:
+            table.row(f'alone, round {i + 1}', e, 'runs', False)
+            continue
         for way in ways[i % len(ways):] + ways[:i % len(ways)]:
             try:
                 for name, result in way(i):
@@ -130,8 +134,7 @@ def latency(table, tools):
             yield from each(system, BESIDE[:-1], i, env=lambda: part(50))
 
     def alone():
-        for small in ('small', 'tiny'):
-            tools.solo.pop(f'{small}:None', None)
+        tools.solo.clear()
         return {small: waits(solo(tools, small, seconds=SMALL_SECONDS)['took']) for small in ('small', 'tiny')}
 
     libraries = {name: context for name, context in systems(tools).items() if context is not mps}
