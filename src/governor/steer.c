@@ -341,8 +341,8 @@ static bool lives_in(const struct bh_governed *l, uint32_t pid)
 
 /*
  * Does another lease have a process of that number, too? A number is given again while channels are left of who had it, and what
- * they have of the card is booked on whoever has it now. One that lives in both was handed a file from one to the other: that is
- * their own doing, and hides nothing.
+ * they have of the card is booked on whoever has it now. One whose process it is in both was handed a file from one to the other:
+ * that is their own doing, and hides nothing.
  */
 static bool is_mixed(const struct bh_state *s, const struct bh_governed *l, struct bh_seat *seat)
 {

@@ -230,11 +230,15 @@ int bh_suspend(const char *lease, const struct bh_checkpoint_progress *progress,
 static int restore_held(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
                         struct bh_err *err);
 
+static bool is_known_suspended(const struct bh_governor_all *all)
+{
+    return all->rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
+}
+
 /* Brings back all that can be, when it is held. Fails where one of the lease's still does not run, or that cannot be told. */
 static int restore_all(const struct bh_governor_all *all, bool is_held,
                        const struct bh_checkpoint_progress *progress, struct bh_err *err)
 {
-    const bool is_suspended = all->rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
     struct pids looked = {0}, away = {0};
     struct bh_err why = {0};
     bool untold = false;
@@ -244,7 +248,7 @@ static int restore_all(const struct bh_governor_all *all, bool is_held,
     BH_AUTOFREE int *states = bh_alloc(looked.n + 1, sizeof(*states));
     int rc = bh_checkpoint_states(looked.at, looked.n, states, &why);
     /* Where nobody could be suspended nobody is. */
-    const bool none_can_be = (rc == BH_NOT_FOUND || rc == BH_REFUSED) && !is_suspended;
+    const bool none_can_be = (rc == BH_NOT_FOUND || rc == BH_REFUSED) && !is_known_suspended(all);
     for (size_t i = 0; i < looked.n; i++) {
         untold |= i < n_known && states[i] == BH_CHECKPOINT_UNTOLD && !none_can_be;
         if (states[i] >= 0 && states[i] != CU_PROCESS_RUNNING)
@@ -263,15 +267,18 @@ static int restore_all(const struct bh_governor_all *all, bool is_held,
     return rc;
 }
 
-/* While it comes back nobody pauses it: the driver waits for it. Somebody who suspends it just now holds it already. */
+/*
+ * While it comes back nobody pauses it: the driver waits for it. Somebody who suspends it just now holds it already. Where the
+ * governor knows of no suspension and does not answer any more it is brought back all the same: slowly, if at all.
+ */
 static int restore_held(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
                         struct bh_err *err)
 {
     uint32_t version;
     int held = -1, rc = bh_governor_hold(all->rows.at[0].lease, &held, &version, err);
-    if (rc == BH_OK || rc == BH_BUSY)
+    if (rc == BH_OK || rc == BH_BUSY || !is_known_suspended(all))
         rc = restore_all(all, true, progress, err);
-    if (rc == BH_OK)
+    if (rc == BH_OK && (held >= 0 || is_known_suspended(all)))
         rc = bh_governor_order(all->rows.at[0].lease, BH_GOVERN_RESUME, err);
     if (held >= 0)
         close(held);
@@ -282,7 +289,7 @@ int bh_unsuspend(const char *lease, const struct bh_checkpoint_progress *progres
 {
     struct bh_governor_all all = {0};
     int rc = bh_governor_find(lease, &all, err);
-    if (rc == BH_OK && all.rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED) {
+    if (rc == BH_OK && is_known_suspended(&all)) {
         rc = restore_held(&all, progress, err);
     } else if (rc == BH_OK) {
         /* What is paused needs no library, and does not wait for one. */

@@ -11,7 +11,7 @@
 
 #include <errno.h>
 
-enum { YOUNG_MS = 1000, AGAIN_MS = 1000, WARY_MS = 10000, SLACK_US = 500 };
+enum { YOUNG_MS = 1000, AGAIN_MS = 1000, WARY_MS = 10000, SLACK_US = 100 };
 
 static const struct bh_remote_file *file_of(const struct bh_gate *gate, uint64_t id)
 {
@@ -81,15 +81,15 @@ static bool is_another(const struct bh_group *at, uint32_t us)
 {
     const uint32_t own_us = at->own_us, slack_us = own_us / 10;
     if (at->set_us)
-        return us != at->reads_us || us / 2 > at->set_us + SLACK_US;
+        return us != at->reads_us || us > at->set_us + at->set_us / 10 + SLACK_US;
     return own_us && (us < own_us - slack_us || us > own_us + slack_us);
 }
 
-/* anew: it has another slice than it should. Else the driver's own, where nothing was ever set, needs no setting. */
+/* anew: it has another slice than it should. Else its own, where that is known and nothing was ever set, needs no setting. */
 static void apply(struct bh_groups *g, struct bh_gate *gate, struct bh_group *at, bool anew, int64_t now_ms)
 {
     const uint32_t slice_us = g->orders[at->gpu].slice_us; /* 0 also where there is no order */
-    if (slice_us || at->set_us || anew)
+    if (slice_us || at->set_us || !at->own_us || anew)
         set_slice(gate, at, slice_us ? slice_us : own_slice(at), now_ms);
     if (g->orders[at->gpu].given)
         set_level(gate, at, g->orders[at->gpu].level);
@@ -127,9 +127,9 @@ void bh_groups_are(struct bh_groups *g, const struct bh_ledger_runs *runs, struc
         at.file = r->file;
         if (!old && !g->inherited) /* now: later it may be what its tenant has made of it */
             (void)read_slice(gate, &at, &at.own_us);
-        /* What an inherited one has may be another warden's or its tenant's: nobody knows, and it is not asked. */
+        /* What an inherited one has may be another warden's or its tenant's: it is not asked, and set. */
         if (!old)
-            apply(&now, gate, &at, g->inherited, now_ms);
+            apply(&now, gate, &at, false, now_ms);
         now.young = now.young || at.young_ms > now_ms;
         *bh_vec_push(&now) = at;
     }

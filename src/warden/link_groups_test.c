@@ -310,12 +310,17 @@ TEST(what_another_warden_left_is_put_back_and_nobodys_change)
 /* Quicker than we look at how it was rounded, each time: then only what was meant can tell. */
 TEST(who_wins_every_race_is_found)
 {
-    begin();
-    has(1, 1000);
-    card.meddles_us = 90000;
-    order(0, 5000, 1, 1000);
-    CHECK(looks_between(1100, 11100) > 50);
-    end();
+    static const struct {
+        uint32_t meant_us, made_us;
+    } rows[] = {{5000, 90000}, {5000, 5700}, {20, 200}};
+    for (size_t r = 0; r < BH_COUNT_OF(rows); r++) {
+        begin();
+        has(1, 1000);
+        card.meddles_us = rows[r].made_us;
+        order(0, rows[r].meant_us, 1, 1000);
+        CHECK(looks_between(1100, 11100) > 50);
+        end();
+    }
 }
 
 TEST(the_drivers_own_comes_back)
@@ -346,6 +351,26 @@ TEST(what_another_warden_set_is_not_the_drivers_own)
     bh_groups_let_go(&b->groups, &b->gate);
     CHECK_EQ(card.slice[0], BH_GROUPS_DEFAULT_US);
     end();
+}
+
+/* Neither read as it came nor set then: nobody knows what it has. */
+TEST(one_that_was_not_known_is_set_and_watched)
+{
+    for (int inherited = 0; inherited < 2; inherited++) {
+        begin();
+        b->groups.inherited = inherited;
+        card.gone = true;
+        has(1, 1000);
+        b->groups.inherited = false;
+        card.gone = false;
+        card.slice[0] = 100000;
+        CHECK_EQ(looks_between(1100, 5100), 0);
+        CHECK_EQ(card.slice[0], BH_GROUPS_DEFAULT_US);
+        card.slice[0] = 100000;
+        CHECK_EQ(looks_between(20000, 35000), 1);
+        CHECK_EQ(card.slice[0], BH_GROUPS_DEFAULT_US);
+        end();
+    }
 }
 
 TEST(what_is_gone_is_no_trouble)

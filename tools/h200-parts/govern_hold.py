@@ -288,7 +288,7 @@ def of_the_card(table, tools, name, kind, unit, planted):
         return
     awake = seconds - sum(b - a for a, b in zip(at[1::2], at[2::2]))
     taken = len(thief[0].took) * (PLANTED_US + CHANGES_US) / 1e6 / awake
-    table.row(name, f'{text}; {100 * taken:.2f} % were taken, by its own count of kernels', 'half of what was taken is seen, by two such errors',
+    table.row(name, f'{text}; {100 * taken:.2f} % were taken, by its own count of kernels and what changes for them cost', 'half of what was taken is seen, by two such errors',
               met and taken >= 0.005 and 1 - (ratio + 2 * error) >= taken / 2, taken=taken, **raw)
 
 

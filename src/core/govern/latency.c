@@ -96,7 +96,7 @@ static int64_t longest(const struct bh_govern *g, const struct sides *s)
 {
     const int64_t batch = bh_ppm(s->batch_ns, g->sum_span_ns),
                   lost = WHOLE - batch - bh_ppm(s->latency_ns, g->sum_span_ns);
-    return lost > batch + batch / 2 ? wide(g, s)
+    return lost > batch + batch / 2 ? LONGEST_US
                                     : (int64_t)g->config.latency_slice_us * LONGEST_US / least_us(g);
 }
 

@@ -132,15 +132,16 @@ TEST(batch_that_rests_does_not_cut_the_others_slices_to_pieces)
     static const struct {
         int64_t work_us, gap_us;
     } rows[] = {{20, 80}, {50, 50}, {5, 5}, {200, 1800}};
-    for (size_t r = 0; r < BH_COUNT_OF(rows); r++)
+    for (size_t r = 0; r < 2 * BH_COUNT_OF(rows); r++)
         for (uint32_t floor = 0; floor <= 300; floor += 300) {
+            const uint32_t weight = r < BH_COUNT_OF(rows) ? 10 : 90;
             struct world *w = world_new(0, 0);
             w->card.by_turns = true;
             world_add(w, CARD_PERSISTENT, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
-            struct world_tenant *t = world_add(w, CARD_SYNC, 10, 0);
+            struct world_tenant *t = world_add(w, CARD_SYNC, weight, 0);
             t->asked.floor_permille = floor;
-            w->card.at[t->on_card].pattern =
-                (struct card_pattern){rows[r].work_us * US, rows[r].gap_us * US, 0};
+            w->card.at[t->on_card].pattern = (struct card_pattern){
+                rows[r % BH_COUNT_OF(rows)].work_us * US, rows[r % BH_COUNT_OF(rows)].gap_us * US, 0};
             world_run(w, 4000);
             world_mark(w);
             world_run(w, 8000);
@@ -149,7 +150,8 @@ TEST(batch_that_rests_does_not_cut_the_others_slices_to_pieces)
             world_free(w);
             printf("# %" PRId64 " us, %" PRId64 " us of rest, floor %u: the other has %" PRId64 " of %" PRId64
                    " permille, slice %u us\n",
-                   rows[r].work_us, rows[r].gap_us, floor, hog, all, slice);
+                   rows[r % BH_COUNT_OF(rows)].work_us, rows[r % BH_COUNT_OF(rows)].gap_us, floor, hog, all,
+                   slice);
             CHECK(hog >= 600 && all >= 800);
             CHECK(slice >= 500);
         }
