@@ -227,42 +227,43 @@ int bh_suspend(const char *lease, const struct bh_checkpoint_progress *progress,
 
 /* ---- resume ---- */
 
-static int restore_held(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
-                        struct bh_err *err);
-
 static bool is_known_suspended(const struct bh_governor_all *all)
 {
     return all->rows.at[0].state == BH_GOVERN_SHOWN_SUSPENDED;
 }
 
-/* Brings back all that can be, when it is held. Fails where one of the lease's still does not run, or that cannot be told. */
-static int restore_all(const struct bh_governor_all *all, bool is_held,
-                       const struct bh_checkpoint_progress *progress, struct bh_err *err)
+/* Whose memory is on the host. Fails where that cannot be told of one of the lease's; what was found is found all the same. */
+static int look_away(const struct bh_governor_all *all, struct pids *add, struct bh_err *err)
 {
-    struct pids looked = {0}, away = {0};
+    struct pids looked = {0};
     struct bh_err why = {0};
     bool untold = false;
     known_pids(all, &looked);
     const size_t n_known = looked.n;
     pids_below(all->rows.at[0].root_pid, &looked);
     BH_AUTOFREE int *states = bh_alloc(looked.n + 1, sizeof(*states));
-    int rc = bh_checkpoint_states(looked.at, looked.n, states, &why);
+    const int rc = bh_checkpoint_states(looked.at, looked.n, states, &why);
     /* Where nobody could be suspended nobody is. */
     const bool none_can_be = (rc == BH_NOT_FOUND || rc == BH_REFUSED) && !is_known_suspended(all);
     for (size_t i = 0; i < looked.n; i++) {
         untold |= i < n_known && states[i] == BH_CHECKPOINT_UNTOLD && !none_can_be;
         if (states[i] >= 0 && states[i] != CU_PROCESS_RUNNING)
-            add_pid(&away, looked.at[i]);
+            add_pid(add, looked.at[i]);
     }
-    if (!away.n)
-        rc = BH_OK;
-    else if (is_held)
-        rc = bh_checkpoint_restore(away.at, away.n, progress, err);
-    else /* a governor that knows of no suspension is one that followed: it is not to pause what is coming back */
-        rc = restore_held(all, progress, err);
-    if (rc == BH_OK && untold)
-        rc = bh_fail(err, why.code, "%s", why.msg);
     bh_vec_fini(&looked);
+    return untold ? bh_fail(err, why.code, "%s", why.msg) : BH_OK;
+}
+
+/* Brings back all that can be. */
+static int restore_all(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
+                       struct bh_err *err)
+{
+    struct pids away = {0};
+    struct bh_err why = {0};
+    const int told = look_away(all, &away, &why);
+    int rc = away.n ? bh_checkpoint_restore(away.at, away.n, progress, err) : BH_OK;
+    if (rc == BH_OK && told < 0)
+        rc = bh_fail(err, why.code, "%s", why.msg);
     bh_vec_fini(&away);
     return rc;
 }
@@ -277,7 +278,7 @@ static int restore_held(const struct bh_governor_all *all, const struct bh_check
     uint32_t version;
     int held = -1, rc = bh_governor_hold(all->rows.at[0].lease, &held, &version, err);
     if (rc == BH_OK || rc == BH_BUSY || !is_known_suspended(all))
-        rc = restore_all(all, true, progress, err);
+        rc = restore_all(all, progress, err);
     if (rc == BH_OK && (held >= 0 || is_known_suspended(all)))
         rc = bh_governor_order(all->rows.at[0].lease, BH_GOVERN_RESUME, err);
     if (held >= 0)
@@ -285,17 +286,28 @@ static int restore_held(const struct bh_governor_all *all, const struct bh_check
     return rc;
 }
 
+/* What is paused needs no library, and does not wait for one. A governor that followed knows of no suspension: one is looked for. */
+static int resume_running(const struct bh_governor_all *all, const struct bh_checkpoint_progress *progress,
+                          struct bh_err *err)
+{
+    struct pids away = {0};
+    int rc = bh_governor_order(all->rows.at[0].lease, BH_GOVERN_RESUME, err);
+    if (rc < 0)
+        return rc;
+    rc = look_away(all, &away, err);
+    if (away.n)
+        rc = restore_held(all, progress, err);
+    bh_vec_fini(&away);
+    return rc;
+}
+
 int bh_unsuspend(const char *lease, const struct bh_checkpoint_progress *progress, struct bh_err *err)
 {
     struct bh_governor_all all = {0};
     int rc = bh_governor_find(lease, &all, err);
-    if (rc == BH_OK && is_known_suspended(&all)) {
-        rc = restore_held(&all, progress, err);
-    } else if (rc == BH_OK) {
-        /* What is paused needs no library, and does not wait for one. */
-        rc = bh_governor_order(all.rows.at[0].lease, BH_GOVERN_RESUME, err);
-        rc = rc == BH_OK ? restore_all(&all, false, progress, err) : rc;
-    }
+    if (rc == BH_OK)
+        rc = is_known_suspended(&all) ? restore_held(&all, progress, err)
+                                      : resume_running(&all, progress, err);
     bh_governor_all_fini(&all);
     return rc;
 }

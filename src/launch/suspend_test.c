@@ -260,6 +260,25 @@ TEST(a_suspended_one_is_back_before_it_counts_again)
     CHECK_EQ(seen.orders, 0);
 }
 
+/* The governor that followed one that was killed was not told: it shows the lease as running, and might pause it meanwhile. */
+TEST(one_whose_suspension_nobody_knows_of_is_held_while_it_comes_back)
+{
+    begin();
+    play.pid_states[1] = CU_PROCESS_CHECKPOINTED;
+    CHECK_EQ(bh_unsuspend("a", NULL, &err), BH_OK);
+    CHECK(seen.holds == 1 && seen.restores == 1 && seen.restored[0] == 102);
+    CHECK(seen.orders == 2 && seen.order_after_restore);
+    CHECK(fcntl(seen.held, F_GETFD) < 0); /* let go */
+    begin();
+    play.pid_states[1] = CU_PROCESS_CHECKPOINTED;
+    play.hold = BH_NOT_FOUND; /* gone meanwhile: it is brought back all the same */
+    CHECK_EQ(bh_unsuspend("a", NULL, &err), BH_OK);
+    CHECK(seen.restores == 1 && seen.orders == 1);
+    begin();
+    CHECK_EQ(bh_unsuspend("a", NULL, &err), BH_OK);
+    CHECK(seen.holds == 0 && seen.restores == 0);
+}
+
 TEST(who_cannot_be_told_to_run)
 {
     static const struct {
