@@ -16,6 +16,7 @@
  *         serve       a kernel of 2.5 ms every 10 ms
  *         seldom      a kernel of UNIT_US every 50 ms
  *         steps       a kernel of 2.5 ms, a wait for it, and 7.5 ms of something else
+ *         rests       a kernel of 10 ms, a wait for it, and 30 ms of something else
  *         idle        a context and nothing else
  *         check       kernels of UNIT_US whose results are compared with what arithmetic says, bit by bit
  *         check-graph the same, a graph of twenty kernels of 50 us, replayed
@@ -506,6 +507,8 @@ static int work(const char *kind, unsigned unit_us)
         paced(unit_us, 50000, true);
     else if (strcmp(kind, "steps") == 0)
         paced(2500, 10000, false);
+    else if (strcmp(kind, "rests") == 0)
+        paced(10000, 40000, false);
     else if (strcmp(kind, "check") == 0)
         kernels(unit_us, 4);
     else if (strcmp(kind, "check-graph") == 0)

@@ -39,7 +39,8 @@ struct fake {
     uint32_t fail_left; /* so many calls, and it works again; 0: it fails for good */
     uint32_t poisoned;  /* a client that makes every call with others fail; 0: none */
     uint64_t now_ns, calls, watched, looks;
-    bool seldom; /* as it was told */
+    bool seldom;     /* as it was told */
+    uint32_t unused; /* permille */
     struct {     /* the last calls, in turn */
         uint32_t gpu, client;
         size_t n;
@@ -159,6 +160,13 @@ static void fake_ask_seldom(void *self, uint32_t gpu, bool seldom)
     f->seldom = seldom;
 }
 
+static uint32_t fake_unused(void *self, uint32_t gpu)
+{
+    const struct fake *f = self;
+    (void)gpu;
+    return f->unused;
+}
+
 /* What one that asks for little takes, and its turns. */
 static uint64_t fake_take_little(struct fake_pid *p, uint32_t gpu, uint64_t ns)
 {
@@ -196,6 +204,7 @@ static const struct bh_driver fake_driver = {.name = "fake",
                                              .set_running = fake_set_running,
                                              .watch_busy = fake_watch_busy,
                                              .busy = fake_busy,
-                                             .ask_seldom = fake_ask_seldom};
+                                             .ask_seldom = fake_ask_seldom,
+                                             .unused = fake_unused};
 
 #endif

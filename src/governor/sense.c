@@ -67,6 +67,11 @@ void bh_sense_ask_seldom(struct bh_sense *s, bool seldom)
         s->driver->ask_seldom(s->self, s->gpu, seldom);
 }
 
+uint32_t bh_sense_unused(const struct bh_sense *s)
+{
+    return s->blind || !s->driver->unused ? 0 : s->driver->unused(s->self, s->gpu);
+}
+
 static const struct bh_driver_busy *find(const struct bh_driver_busy *at, size_t n, uint32_t pid)
 {
     for (size_t i = 0; i < n; i++)

@@ -38,7 +38,15 @@ static size_t play_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, si
     return n;
 }
 
-static const struct bh_driver driver = {.name = "played", .watch_busy = play_watch, .busy = play_busy};
+static uint32_t play_unused(void *self, uint32_t gpu)
+{
+    (void)self;
+    return 100 + gpu;
+}
+
+static const struct bh_driver driver = {.name = "played", .watch_busy = play_watch, .busy = play_busy},
+                              knows_more = {
+                                  .watch_busy = play_watch, .busy = play_busy, .unused = play_unused};
 static const uint32_t pids_a[] = {A, A2}, pids_b[] = {B};
 static const struct bh_sense_who who[] = {{1, pids_a, 2, false, true}, {2, pids_b, 1, false, true}};
 static struct bh_sense_got got[2];
@@ -72,6 +80,20 @@ static bool about(uint64_t is_ns, uint64_t meant_ns)
     if (apart > meant_ns / 1000 + 1000)
         printf("# %" PRIu64 " ns, not %" PRIu64 "\n", is_ns, meant_ns);
     return apart <= meant_ns / 1000 + 1000;
+}
+
+TEST(what_nobody_used_is_the_drivers_word)
+{
+    struct bh_sense *s = begin();
+    CHECK_EQ(bh_sense_unused(s), 0);
+    bh_sense_free(s);
+    s = bh_sense_new(&knows_more, NULL, 7);
+    CHECK_EQ(bh_sense_unused(s), 107);
+    bh_sense_free(s);
+    card.refuses = true;
+    s = bh_sense_new(&knows_more, NULL, 7);
+    CHECK_EQ(bh_sense_unused(s), 0);
+    bh_sense_free(s);
 }
 
 TEST(two_busy_tenants_get_what_was_work)

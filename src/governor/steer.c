@@ -402,6 +402,7 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
     }
     /* Blind is said in each sample, too; the controller works with that. */
     (void)bh_sense_read(c->sense, who, n, got);
+    c->in.unused_permille = bh_sense_unused(c->sense);
     for (uint32_t k = 0; k < n; k++) {
         const bool mixed = who[k].paused && got[k].gpu_ns && is_mixed(s, leases[k], seats[k]);
         take_sample(t, c, leases[k], seats[k], got[k].gpu_ns, mixed);

@@ -414,6 +414,8 @@ TEST(without_a_sensor_shares_are_set_all_the_same)
 TEST(the_log_of_a_card_replays)
 {
     static char line[BH_GOVERN_LINE_MAX];
+    static struct bh_govern_in in;
+    static struct bh_govern_out out;
     char folder[BH_SCRATCH_PATH], prefix[BH_SCRATCH_PATH + 8], path[BH_SCRATCH_PATH + 16];
     struct bh_govern_config config;
     struct bh_govern *again = NULL;
@@ -422,6 +424,7 @@ TEST(the_log_of_a_card_replays)
     (void)snprintf(prefix, sizeof(prefix), "%s/log", folder);
     (void)snprintf(path, sizeof(path), "%s.gpu0", prefix);
     begin(prefix);
+    w.fake.unused = 123;
     CHECK(tenant(1, 70, 0, 2) && tenant(2, 30, 100, 2) && !pass(1000 * MS));
     CHECK_EQ(bh_steer_release(w.steer), 0);
     end();
@@ -435,6 +438,8 @@ TEST(the_log_of_a_card_replays)
             continue;
         }
         CHECK_EQ(bh_govern_log_replay(again, line, NULL), BH_OK);
+        CHECK_EQ(bh_govern_log_read_step(line, &in, &out, NULL), BH_OK);
+        CHECK_EQ(in.unused_permille, 123);
         steps++;
     }
     (void)fclose(f);

@@ -251,6 +251,11 @@ void bh_busy_ask_seldom(struct bh_busy *b, bool seldom)
     bh_use_ask_seldom(&b->use.use, seldom);
 }
 
+uint32_t bh_busy_unused(const struct bh_busy *b)
+{
+    return bh_use_unused(&b->use.use, b->book.until_ns);
+}
+
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns)
 {
     uint64_t card_ns = b->own_clock ? 0 : card_time(b);

@@ -21,5 +21,7 @@ void bh_busy_free(struct bh_busy *b); /* NULL allowed; before its client goes */
 /* As busy of struct bh_driver. */
 size_t bh_busy_read(struct bh_busy *b, struct bh_driver_busy *ret, size_t max, uint64_t *ret_now_ns);
 void bh_busy_ask_seldom(struct bh_busy *b, bool seldom);
+/* As unused of struct bh_driver, when it was last read. */
+uint32_t bh_busy_unused(const struct bh_busy *b);
 
 #endif

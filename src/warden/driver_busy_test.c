@@ -334,6 +334,7 @@ static void watch_use(uint32_t fail, uint32_t *ret)
             samples_add(&card.samples, card.tape.now_ns, A, 400);
         *ret = read_of(b, A, &now).use_permille;
     }
+    CHECK_EQ(bh_busy_unused(b), fail ? 0 : 960);
     CHECK(card.asks >= 5 &&
           card.asks <= (fail ? 25 : 14)); /* not at each read: often until it is known or there are none */
     over(b);

@@ -163,6 +163,7 @@ const struct bh_driver bh_driver_nvidia = {
     .watch_busy = bh_driver_rm_watch_busy,
     .busy = bh_driver_rm_busy,
     .ask_seldom = bh_driver_rm_ask_seldom,
+    .unused = bh_driver_rm_unused,
     .mapped = mapped,
     .maps_in_mmap = true,
     .open = open_counter,

@@ -379,6 +379,12 @@ void bh_driver_rm_ask_seldom(void *self, uint32_t gpu, bool seldom)
         bh_busy_ask_seldom(c->busy[gpu], seldom);
 }
 
+uint32_t bh_driver_rm_unused(void *self, uint32_t gpu)
+{
+    const struct counter *c = self;
+    return gpu < RM_CARDS && c->busy[gpu] ? bh_busy_unused(c->busy[gpu]) : 0;
+}
+
 int bh_driver_rm_known(const char *version, struct bh_err *err)
 {
     static const struct {

@@ -44,6 +44,7 @@ int bh_driver_rm_watch_busy(void *self, uint32_t gpu, struct bh_err *err) BH_MUS
 size_t bh_driver_rm_busy(void *self, uint32_t gpu, struct bh_driver_busy *ret, size_t max,
                          uint64_t *ret_now_ns);
 void bh_driver_rm_ask_seldom(void *self, uint32_t gpu, bool seldom);
+uint32_t bh_driver_rm_unused(void *self, uint32_t gpu);
 void bh_driver_rm_close(void *self);
 /* Its own objects on a GPU, for more of them (warden/selftest.h). false: there is no such GPU. */
 struct bh_driver_rm_names {

@@ -308,7 +308,7 @@ def test_the_log_is_written_where_it_is_asked_for():
         s.close()
         end(p)
         lines = pathlib.Path('log.gpu0').read_text().splitlines()
-        has(lines[0], 'govern 3 ')
+        has(lines[0], 'govern 4 ')
         assert lines[1:] and all(line.startswith('step ') for line in lines[1:]), lines[:3]
 
 

@@ -79,6 +79,7 @@ static inline void world_step(struct world *w)
     w->in.elapsed_us = as_paced ? w->next_us : was.settled && was.n ? EVEN_STEP_US : STEP_US;
     card_run(&w->card, w->in.elapsed_us * INT64_C(1000));
     w->in.n = w->n;
+    w->in.unused_permille = 0;
     for (uint32_t i = 0; i < w->n; i++) {
         card_sense(&w->card, w->at[i].on_card, &w->at[i].asked);
         w->in.at[i] = w->at[i].asked;
@@ -87,6 +88,8 @@ static inline void world_step(struct world *w)
             w->in.at[i].state = BH_GOVERN_UNKNOWN;
         }
     }
+    if (w->card.by_turns && !w->blind)
+        w->in.unused_permille = bh_use_unused(&w->card.use.book, (uint64_t)w->card.now_ns);
     if (bh_govern_step(w->g, &w->in, &w->out, NULL) < 0)
         abort();
     w->mode_changes += was.mode != w->out.mode || was.turns != w->out.turns;

@@ -37,6 +37,7 @@ static const struct bh_field config[] = {
 static const struct bh_field input[] = {
     FIELD(bh_govern_in, elapsed_us, 1, BH_GOVERN_ELAPSED_MAX_US, 0),
     FIELD(bh_govern_in, n, 0, BH_GOVERN_TENANTS, 0),
+    FIELD(bh_govern_in, unused_permille, 0, 1000, 0),
 };
 static const struct bh_field asked[] = {
     FIELD(bh_govern_asked, id, 1, UINT64_MAX, 0),

@@ -10,7 +10,7 @@ static const struct {
     size_t numbers; /* that the struct has, without arrays */
 } tables[] = {
     {&bh_govern_config_fields, sizeof(struct bh_govern_config) / sizeof(uint32_t)},
-    {&bh_govern_in_fields, 2},
+    {&bh_govern_in_fields, 3},
     {&bh_govern_asked_fields, 8},
     {&bh_govern_out_fields, 6},
     {&bh_govern_told_fields, 12},

@@ -50,6 +50,7 @@ static void draw_input(struct bh_choice *c, struct bh_govern_in *in)
     static const uint32_t spans[] = {1, 1000, 5000, 5000, 5000, 20000, 300000, 10000000, 0};
     in->elapsed_us = spans[bh_choose(c, sizeof(spans) / sizeof(spans[0]))];
     in->n = bh_choose(c, CROWD + 1);
+    in->unused_permille = bh_choose(c, 3) ? 0 : bh_choose(c, 1002);
     for (uint32_t i = 0; i < in->n; i++) {
         struct bh_govern_asked *a = &in->at[i];
         a->id = 1 + (bh_choose(c, 8) ? i : bh_choose(c, 2 * CROWD));

@@ -93,6 +93,7 @@ struct bh_govern {
     uint32_t n_asked;
 
     int64_t step_ns;
+    uint32_t unused_ppm; /* of the card, by nobody, of late, as far as is known */
     struct bh_window time;
     uint32_t part;   /* of the windows, being filled */
     int64_t part_ns; /* since it began */

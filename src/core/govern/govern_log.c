@@ -55,7 +55,7 @@ static int finish(struct line *l, struct bh_err *err)
 int bh_govern_log_config(const struct bh_govern_config *config, char *line, size_t size, struct bh_err *err)
 {
     struct line l = {.at = line, .size = size, .full = size == 0};
-    add(&l, "govern 3", 8);
+    add(&l, "govern 4", 8);
     add_fields(&l, &bh_govern_config_fields, config);
     return finish(&l, err);
 }
@@ -138,7 +138,7 @@ static int expect_end(const char *at, const char *line, struct bh_err *err)
 int bh_govern_log_read_config(const char *line, struct bh_govern_config *ret, struct bh_err *err)
 {
     const char *at = line;
-    int rc = expect(&at, line, "govern 3", err);
+    int rc = expect(&at, line, "govern 4", err);
     if (rc == 0)
         rc = take_fields(&at, line, &bh_govern_config_fields, ret, err);
     return rc == 0 ? expect_end(at, line, err) : rc;

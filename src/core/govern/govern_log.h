@@ -3,9 +3,9 @@
  * govern_log.h - what went into a step and what came out, as one line of text that reads back.
  *
  * A log is one settings line and then one line a step:
- *   govern 3 200 22 250000 ...
- *   step 5000 1 0 0 0 0 0 1 | 7 30 0 0 0 2 5000000 0 > 7 2000 1 0 1 0 1 0 1000 1000 1000 0
- * elapsed and count, mode and flags and count, then each tenant: what was asked, what was told. Numbers
+ *   govern 4 200 22 250000 ...
+ *   step 5000 1 0 0 0 0 0 0 1 | 7 30 0 0 0 2 5000000 0 > 7 2000 1 0 1 0 1 0 1000 1000 1000 0
+ * elapsed and count and what was unused, mode and flags and count, then each tenant: what was asked, what was told. Numbers
  * stand in the order of the tables in fields.c. Feeding the inputs of a log to a fresh controller gives its
  * outputs again, so a complaint about shares can be looked into on another machine.
  */

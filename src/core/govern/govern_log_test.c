@@ -13,7 +13,7 @@ TEST(settings_read_back)
     bh_govern_config_default(&a);
     a.lag_us = 12345;
     CHECK_EQ(bh_govern_log_config(&a, line, sizeof(line), &err), 0);
-    CHECK(strncmp(line, "govern 3 200 22 250000 2000 ", 28) == 0);
+    CHECK(strncmp(line, "govern 4 200 22 250000 2000 ", 28) == 0);
     memset(&b, 0xff, sizeof(b));
     CHECK_EQ(bh_govern_log_read_config(line, &b, &err), 0);
     CHECK_EQ(memcmp(&a, &b, sizeof(a)), 0);
@@ -21,7 +21,7 @@ TEST(settings_read_back)
 
 TEST(a_step_reads_back)
 {
-    struct bh_govern_in in = {.elapsed_us = 5000, .n = 1}, in2 = {0};
+    struct bh_govern_in in = {.elapsed_us = 5000, .n = 1, .unused_permille = 12}, in2 = {0};
     struct bh_govern_out out = {.mode = 2, .turns = 1, .n = 1}, out2 = {0};
     struct bh_err err;
     in.at[0] = (struct bh_govern_asked){7, 30, 250, 0, 0, 2, BH_GOVERN_NO_SAMPLE, 1};
@@ -30,7 +30,7 @@ TEST(a_step_reads_back)
     CHECK_EQ(bh_govern_log_step(&in, &out, line, sizeof(line), &err), 0);
     CHECK_STR(
         line,
-        "step 5000 1 2 1 0 0 0 1 | 7 30 250 0 0 2 18446744073709551615 1 > 7 2000 1 1 0 0 0 0 250 0 0 0");
+        "step 5000 1 12 2 1 0 0 0 1 | 7 30 250 0 0 2 18446744073709551615 1 > 7 2000 1 1 0 0 0 0 250 0 0 0");
     CHECK_EQ(bh_govern_log_read_step(line, &in2, &out2, &err), 0);
     CHECK_EQ(bh_govern_log_step(&in2, &out2, again, sizeof(again), &err), 0);
     CHECK_STR(again, line);
@@ -60,15 +60,16 @@ TEST(broken_lines_are_refused_with_the_place)
     } rows[] = {
         {"", "column 1: no \"step\""},
         {"step 5000", "column 10: n is not a number"},
-        {"step 05000 0 0 0 0 0 0 0", "column 5: elapsed_us is not a number"},
-        {"step 0 0 0 0 0 0 0 0", "column 5: elapsed_us is out of range"},
-        {"step 5000 129 0 0 0 0 0 0", "column 10: n is out of range"},
-        {"step 5000 0 9 0 0 0 0 0", "column 12: mode is out of range"},
-        {"step 5000 0 0 0 0 0 0 1", "an input for 0 and an output for 1"},
-        {"step 5000 1 0 0 0 0 0 1", "column 24: no \" |\""},
-        {"step 5000 0 0 0 0 0 0 0 ", "column 24: more than belongs here"},
-        {"step 18446744073709551616 0 0 0 0 0 0 0", "column 5: elapsed_us is not a number"},
-        {"step 5000 1 0 0 0 0 0 1 | 7 1 0 0 0 0 0 0 > 8 1 0 0 0 0 0 0 0 0 0 0", "tenant 7 was told 8's part"},
+        {"step 05000 0 0 0 0 0 0 0 0", "column 5: elapsed_us is not a number"},
+        {"step 0 0 0 0 0 0 0 0 0", "column 5: elapsed_us is out of range"},
+        {"step 5000 129 0 0 0 0 0 0 0", "column 10: n is out of range"},
+        {"step 5000 0 1001 0 0 0 0 0 0", "column 12: unused_permille is out of range"},
+        {"step 5000 0 0 9 0 0 0 0 0", "column 14: mode is out of range"},
+        {"step 5000 0 0 0 0 0 0 0 1", "an input for 0 and an output for 1"},
+        {"step 5000 1 0 0 0 0 0 0 1", "column 26: no \" |\""},
+        {"step 5000 0 0 0 0 0 0 0 0 ", "column 26: more than belongs here"},
+        {"step 18446744073709551616 0 0 0 0 0 0 0 0", "column 5: elapsed_us is not a number"},
+        {"step 5000 1 0 0 0 0 0 0 1 | 7 1 0 0 0 0 0 0 > 8 1 0 0 0 0 0 0 0 0 0 0", "tenant 7 was told 8's part"},
     };
     for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
         struct bh_govern_in in = {0};
@@ -118,7 +119,7 @@ TEST(a_replay_that_differs_says_where)
     struct bh_err err = {0};
     CHECK_EQ(bh_govern_new(NULL, &g, NULL), 0);
     const int rc = bh_govern_log_replay(
-        g, "step 5000 1 0 0 0 0 0 1 | 7 30 0 0 0 2 5000000 0 > 7 1999 1 0 1 0 1 0 1000 1000 1000 0", &err);
+        g, "step 5000 1 0 0 0 0 0 0 1 | 7 30 0 0 0 2 5000000 0 > 7 1999 1 0 1 0 1 0 1000 1000 1000 0", &err);
     bh_govern_free(g);
     CHECK_EQ(rc, BH_CONFLICT);
     CHECK_STR(err.msg, "tenant 7: slice_us was 1999 and is 2000");

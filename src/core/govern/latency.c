@@ -21,6 +21,7 @@
 #define DEAD_PPM   8000
 #define EATEN_PPM  250000 /* of the card, by switching, before batch counts as wronged */
 #define BLIND_PART 20000  /* of the card, for batch, where nothing can be measured */
+#define UNUSED_PPM 30000  /* of the card, that samples may miss of what was used */
 /* A batch slice beyond this would outlast turns; the latency tenant's is shortened instead. */
 #define LONGEST_US 5000
 
@@ -72,16 +73,21 @@ static int64_t wide(const struct bh_govern *g, const struct sides *s)
     return 2 * slice_for(g, s->batch_ppm, s->latency_ppm);
 }
 
-/* How much of the card batch is wronged by; negative: not at all. */
+/*
+ * How much of the card batch is wronged by; negative: not at all. What nobody used is booked on whoever had the card last, so
+ * beside batch that rests a small latency tenant seems to have most of it. And batch could have had that: it is not what
+ * it was kept from.
+ */
 static int64_t wronged(const struct bh_govern *g, const struct sides *s)
 {
+    const int64_t unused = bh_between((int64_t)g->unused_ppm - UNUSED_PPM, 0, WHOLE);
     const int64_t latency = bh_ppm(s->latency_ns, g->sum_span_ns),
                   batch = bh_ppm(s->batch_ns, g->sum_span_ns);
     const int64_t over = latency - s->latency_ppm, under = s->batch_ppm - batch;
     if (s->batch_ppm == 0 || s->latency_ppm == 0)
         return -WHOLE;
     const int64_t eaten = g->batch_slice_us < wide(g, s) ? under - EATEN_PPM : -WHOLE;
-    return larger(larger(over, eaten), s->floor_ppm ? s->floor_ppm - batch : over);
+    return larger(larger(over, eaten), s->floor_ppm ? s->floor_ppm - batch : over) - unused;
 }
 
 static void clear(struct bh_govern *g)

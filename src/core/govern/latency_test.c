@@ -157,6 +157,59 @@ TEST(batch_that_rests_does_not_cut_the_others_slices_to_pieces)
         }
 }
 
+static struct world *beside_resting(uint32_t weight, uint32_t batch, int64_t work_ms, int64_t gap_ms,
+                                    uint32_t floor)
+{
+    struct world *w = world_new(0, 0);
+    w->card.by_turns = true;
+    w->card.use_off_permille = 45;
+    world_add(w, CARD_SPORADIC, weight, 0)->asked.latency = BH_GOVERN_LATENCY;
+    for (uint32_t i = 0; i < batch; i++) {
+        struct world_tenant *t = world_add(w, CARD_SYNC, 10, 0);
+        t->asked.floor_permille = floor;
+        w->card.at[t->on_card].pattern = (struct card_pattern){work_ms * 1000 * US, gap_ms * 1000 * US, 0};
+    }
+    return w;
+}
+
+/* What nobody uses is booked on who had the card last, and so the small one seems to have most of it. */
+TEST(batch_that_rests_does_not_make_the_small_kernel_wait)
+{
+    static const int64_t rows[][2] = {{5, 5},  {5, 15},    {10, 30}, {20, 60}, {50, 50},
+                                      {3, 9},  {100, 300}, {20, 5},  {1, 3},   {40, 120}};
+    for (size_t r = 0; r < BH_COUNT_OF(rows); r++)
+        for (uint32_t k = 0; k < 8; k++) {
+            const uint32_t weight = k & 1 ? 50 : 10, batch = k & 2 ? 3 : 1, floor = k & 4 ? 300 / batch : 0;
+            struct world *w = beside_resting(weight, batch, rows[r][0], rows[r][1], floor);
+            settle(w);
+            const int64_t p99 = card_wait_ns(&w->card.at[0], 990);
+            world_free(w);
+            printf("# %u that work %" PRId64 " ms and rest %" PRId64 ", weight %u, floor %u: p99 %" PRId64
+                   " us\n",
+                   batch, rows[r][0], rows[r][1], weight, floor, p99 / US);
+            CHECK(p99 <= (batch == 1 ? 2 : 3) * 248 * US);
+        }
+}
+
+/* The card is full from then on, and that is known when the next samples are. */
+TEST(who_takes_too_much_is_found_where_batch_rested_before)
+{
+    for (uint32_t batch = 1; batch <= 3; batch++) {
+        struct world *w = beside_resting(10, batch, 10, 30, 0);
+        world_run(w, 3000);
+        card_turn_into(&w->card, w->at[0].on_card, CARD_SHORT);
+        for (uint32_t i = 1; i <= batch; i++)
+            card_turn_into(&w->card, w->at[i].on_card, CARD_LONG);
+        world_run(w, 3000);
+        world_mark(w);
+        world_run(w, 4000);
+        const int64_t got = world_rate(w, 0) * 1000 / world_used(w), fair = 1000 / (batch + 1);
+        world_free(w);
+        printf("# beside %u: %" PRId64 " of %" PRId64 " permille\n", batch, got, fair);
+        CHECK(got >= fair - 40 && got <= fair + 40);
+    }
+}
+
 /* What the one batch tenant keeps beside such a one. */
 static int64_t batch_keeps(enum card_kind latency, uint32_t weight, uint32_t floor)
 {

@@ -31,7 +31,9 @@ enum {
 struct bh_pace {
     uint64_t crowd;     /* who was there and worked */
     uint32_t even_us;   /* for so long, up to BH_PACE_STIRRED_US */
-    bool begun, seldom; /* seldom: by slices alone, and at least two compete */
+    /* What is told by the driver's own samples matters little: by slices alone, and at least two compete; or nobody has anybody beside
+     * it. An order to pause waits for such a question. */
+    bool begun, seldom;
 };
 
 /* After each step, with what it took in and said: how long until the next. */

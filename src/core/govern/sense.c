@@ -249,6 +249,7 @@ static void watch_escape(const struct bh_govern *g, struct bh_member *m)
 void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
 {
     g->step_ns = in->elapsed_us * BH_US;
+    g->unused_ppm = in->unused_permille * 1000;
     windows_move(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];

@@ -590,6 +590,8 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     forget(u, look);
     if (s->n == 0)
         return;
+    u->unused = BH_USE_WHOLE - (s->mean < BH_USE_WHOLE ? s->mean : BH_USE_WHOLE);
+    u->unused_ns = now;
     const uint64_t span = bh_use_less(now, u->taken_ns);
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
@@ -637,4 +639,9 @@ bool bh_use_doubt(const struct bh_use *u, uint32_t pid)
 {
     const struct bh_use_line *line = look_up(u, pid);
     return line && line->doubt;
+}
+
+uint32_t bh_use_unused(const struct bh_use *u, uint64_t now_ns)
+{
+    return bh_use_less(now_ns, u->unused_ns) <= GAP_NS ? u->unused : 0;
 }

@@ -124,6 +124,8 @@ struct bh_use {
     uint32_t mark; /* the newest */
     bool asked;
     uint64_t asked_ns, asked_before_ns;
+    uint32_t unused; /* permille of the card, by the samples of the last answer that had some */
+    uint64_t unused_ns;
     uint32_t fruitless; /* asks without a sample, in a row */
     bool seen_long;     /* a turn in which one may well rest, since the last ask */
     bool seldom;        /* bh_use_ask_seldom() */
@@ -144,8 +146,8 @@ struct bh_use {
 };
 
 void bh_use_init(struct bh_use *u);
-/* Several compete, and nothing would follow from finding out who rests: only who is alone is worth a question now, and a sample
- * now and then. No sums are compared meanwhile, so nobody comes into doubt. */
+/* Nothing would follow from finding out who rests: who is alone is worth a question as long as it is not known, and a sample now and
+ * then. No sums are compared meanwhile, so nobody comes into doubt. */
 void bh_use_ask_seldom(struct bh_use *u, bool seldom);
 /* Is it so long since the last mark that there should be another? */
 bool bh_use_wants_mark(const struct bh_use *u, uint64_t now_ns);
@@ -160,5 +162,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
 uint32_t bh_use_permille(const struct bh_use *u, uint32_t pid);
 /* Is there reason to think that it is not as believed? */
 bool bh_use_doubt(const struct bh_use *u, uint32_t pid);
+/* How much of the card nobody used of late, whoever had it: permille; 0 also where that is not known. */
+uint32_t bh_use_unused(const struct bh_use *u, uint64_t now_ns);
 
 #endif

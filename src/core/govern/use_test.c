@@ -476,6 +476,21 @@ TEST(without_samples_it_is_asked_seldom)
     CHECK_EQ(use_of(A), BH_USE_UNKNOWN);
 }
 
+TEST(what_nobody_used_is_known_for_a_while)
+{
+    static const struct plays both[] = {{A, 30, 1000}, {B, 10, 0}}, full[] = {{A, 10, 1000}, {B, 10, 1000}};
+    begin();
+    CHECK_EQ(bh_use_unused(&use, now), 0);
+    play(both, 2, 3000);
+    const uint32_t unused = bh_use_unused(&use, now);
+    printf("# %u permille\n", unused);
+    CHECK(unused >= 220 && unused <= 280);
+    CHECK_EQ(bh_use_unused(&use, now - MS), unused); /* the turns are known up to a little before */
+    CHECK_EQ(bh_use_unused(&use, now + 4000 * MS), 0);
+    play(full, 2, 2000);
+    CHECK_EQ(bh_use_unused(&use, now), 0);
+}
+
 /* One that nobody is beside is worth the question all the same. */
 TEST(it_is_asked_seldom_where_nothing_would_follow)
 {
