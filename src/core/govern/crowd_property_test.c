@@ -273,4 +273,38 @@ TEST(who_rests_in_each_of_its_turns_starves_nobody)
     }
 }
 
+/* All that take turns give them up early, each after some work of its own, and pay little for them: so all are owed as much as may be. */
+TEST(of_several_that_rest_beside_a_latency_tenant_nobody_starves)
+{
+    uint32_t few = 0;
+    for (uint64_t seed = 1; seed <= 150; seed++) {
+        uint8_t bytes[64];
+        struct bh_choice c = {bytes, sizeof(bytes)};
+        struct world *w = world_new(0, 0);
+        bh_choice_fill(bytes, sizeof(bytes), seed);
+        w->card.by_turns = true;
+        w->card.dice = seed;
+        world_add(w, CARD_SPORADIC, 10 + bh_choose(&c, 90), 0)->asked.latency = BH_GOVERN_LATENCY;
+        const uint32_t n = 3 + bh_choose(&c, 4);
+        const int64_t work_ms = 5 + bh_choose(&c, 40), gap_ms = 12 + bh_choose(&c, 30);
+        for (uint32_t i = 0; i < n; i++)
+            w->card.at[world_add(w, CARD_SYNC, 50, 0)->on_card].pattern =
+                (struct card_pattern){work_ms * 1000000, gap_ms * 1000000, 0};
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 10000);
+        int64_t least = INT64_MAX, sum = 0;
+        for (uint32_t i = 1; i <= n; i++) {
+            const int64_t did = w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
+            least = did < least ? did : least;
+            sum += did;
+        }
+        world_free(w);
+        CHECK(sum > 0 && least * n * 20 > sum); /* nobody has less than a twentieth of what all have in the mean */
+        few += least * n * 2 < sum;
+    }
+    printf("# of 150 crowds %u have one with less than half of the mean\n", few);
+    CHECK(few <= 8);
+}
+
 TEST_MAIN

@@ -305,11 +305,18 @@ static struct bh_member *line_up(struct bh_govern *g)
     return first;
 }
 
+/* Of those who are owed as much as may be (they give up their turns early, and pay little) it is whoever waits longest: else the last of
+ * three or more would wait for ever. */
+static bool comes_before(const struct bh_member *a, const struct bh_member *b)
+{
+    return a->credit_ns != b->credit_ns ? a->credit_ns > b->credit_ns : a->waited_ns > b->waited_ns;
+}
+
 static struct bh_member *most_owed(struct bh_govern *g)
 {
     struct bh_member *best = NULL;
     for (uint32_t i = 0; i < g->n; i++) {
-        if (g->at[i].in_turns && (!best || g->at[i].credit_ns > best->credit_ns))
+        if (g->at[i].in_turns && (!best || comes_before(&g->at[i], best)))
             best = &g->at[i];
     }
     return best;
