@@ -41,7 +41,7 @@ struct fake {
     uint64_t now_ns, calls, watched, looks;
     bool seldom;     /* as it was told */
     uint32_t unused; /* permille */
-    struct {     /* the last calls, in turn */
+    struct {         /* the last calls, in turn */
         uint32_t gpu, client;
         size_t n;
         bool running;

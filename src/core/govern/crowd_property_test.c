@@ -300,7 +300,8 @@ TEST(of_several_that_rest_beside_a_latency_tenant_nobody_starves)
             sum += did;
         }
         world_free(w);
-        CHECK(sum > 0 && least * n * 20 > sum); /* nobody has less than a twentieth of what all have in the mean */
+        /* nobody has less than a twentieth of what all have in the mean */
+        CHECK(sum > 0 && least * n * 20 > sum);
         few += least * n * 2 < sum;
     }
     printf("# of 150 crowds %u have one with less than half of the mean\n", few);

@@ -69,7 +69,8 @@ TEST(broken_lines_are_refused_with_the_place)
         {"step 5000 1 0 0 0 0 0 0 1", "column 26: no \" |\""},
         {"step 5000 0 0 0 0 0 0 0 0 ", "column 26: more than belongs here"},
         {"step 18446744073709551616 0 0 0 0 0 0 0 0", "column 5: elapsed_us is not a number"},
-        {"step 5000 1 0 0 0 0 0 0 1 | 7 1 0 0 0 0 0 0 > 8 1 0 0 0 0 0 0 0 0 0 0", "tenant 7 was told 8's part"},
+        {"step 5000 1 0 0 0 0 0 0 1 | 7 1 0 0 0 0 0 0 > 8 1 0 0 0 0 0 0 0 0 0 0",
+         "tenant 7 was told 8's part"},
     };
     for (size_t i = 0; i < BH_COUNT_OF(rows); i++) {
         struct bh_govern_in in = {0};

@@ -74,20 +74,29 @@ static int64_t wide(const struct bh_govern *g, const struct sides *s)
 }
 
 /*
- * How much of the card batch is wronged by; negative: not at all. What nobody used is booked on whoever had the card last, so
- * beside batch that rests a small latency tenant seems to have most of it. And batch could have had that: it is not what
- * it was kept from.
+ * What nobody used is booked on whoever had the card last: beside batch that rests a small latency tenant seems to have most
+ * of it. So long as what is surely its own, all that was used less all that batch had, is little, what nobody used
+ * counts for it. One that uses more takes from batch that waits for its results, however much is left empty between.
  */
+static int64_t excused(const struct bh_govern *g)
+{
+    int64_t batch_ns = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        batch_ns += g->at[i].latency ? 0 : g->at[i].gpu.sum;
+    const int64_t unused = g->unused_ppm, own = WHOLE - unused - bh_ppm(batch_ns, g->time.sum);
+    return own < BH_LIGHT_PPM ? bh_between(unused - UNUSED_PPM, 0, WHOLE) : 0;
+}
+
+/* How much of the card batch is wronged by; negative: not at all. */
 static int64_t wronged(const struct bh_govern *g, const struct sides *s)
 {
-    const int64_t unused = bh_between((int64_t)g->unused_ppm - UNUSED_PPM, 0, WHOLE);
     const int64_t latency = bh_ppm(s->latency_ns, g->sum_span_ns),
                   batch = bh_ppm(s->batch_ns, g->sum_span_ns);
     const int64_t over = latency - s->latency_ppm, under = s->batch_ppm - batch;
     if (s->batch_ppm == 0 || s->latency_ppm == 0)
         return -WHOLE;
     const int64_t eaten = g->batch_slice_us < wide(g, s) ? under - EATEN_PPM : -WHOLE;
-    return larger(larger(over, eaten), s->floor_ppm ? s->floor_ppm - batch : over) - unused;
+    return larger(larger(over, eaten), s->floor_ppm ? s->floor_ppm - batch : over) - excused(g);
 }
 
 static void clear(struct bh_govern *g)
@@ -117,6 +126,8 @@ static void feed_back(struct bh_govern *g, const struct sides *s)
     const int64_t relative = error * WHOLE / larger(smaller, BLIND_PART);
     const int64_t factor = WHOLE + bh_between(relative, -WHOLE / 2, WHOLE);
 
+    if (error > 0 && excused(g) > 0 && g->sum_span_ns < LOOK_MAX)
+        return; /* that is known of a second, and may all have been just now */
     if (error >= -(DEAD_PPM + edge) && error <= DEAD_PPM + edge) {
         if (g->sum_span_ns >= LOOK_MAX)
             clear(g);

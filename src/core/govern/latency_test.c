@@ -175,8 +175,8 @@ static struct world *beside_resting(uint32_t weight, uint32_t batch, int64_t wor
 /* What nobody uses is booked on who had the card last, and so the small one seems to have most of it. */
 TEST(batch_that_rests_does_not_make_the_small_kernel_wait)
 {
-    static const int64_t rows[][2] = {{5, 5},  {5, 15},    {10, 30}, {20, 60}, {50, 50},
-                                      {3, 9},  {100, 300}, {20, 5},  {1, 3},   {40, 120}};
+    static const int64_t rows[][2] = {{5, 5}, {5, 15},    {10, 30}, {20, 60}, {50, 50},
+                                      {3, 9}, {100, 300}, {20, 5},  {1, 3},   {40, 120}};
     for (size_t r = 0; r < BH_COUNT_OF(rows); r++)
         for (uint32_t k = 0; k < 8; k++) {
             const uint32_t weight = k & 1 ? 50 : 10, batch = k & 2 ? 3 : 1, floor = k & 4 ? 300 / batch : 0;
@@ -207,6 +207,88 @@ TEST(who_takes_too_much_is_found_where_batch_rested_before)
         world_free(w);
         printf("# beside %u: %" PRId64 " of %" PRId64 " permille\n", batch, got, fair);
         CHECK(got >= fair - 40 && got <= fair + 40);
+    }
+}
+
+/* What is left empty between batch's pieces does not excuse it: each of them takes longer the more it has. */
+TEST(who_works_much_is_held_to_its_share_beside_batch_that_waits)
+{
+    static const struct {
+        int64_t work_us, rest_us, batch_us, waits_us;
+        int64_t most, least;
+    } rows[] = {
+        {20000, 10000, 2000, 4000, 530, 300},   {10000, 5000, 2000, 4000, 530, 300},
+        {20000, 10000, 2000, 2000, 530, 340},   {5000, 2500, 1000, 2000, 530, 280},
+        {20000, 20000, 20000, 20000, 530, 450},
+    };
+    for (size_t r = 0; r < 2 * BH_COUNT_OF(rows); r++) {
+        const size_t k = r % BH_COUNT_OF(rows);
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        world_add(w, CARD_SYNC, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+        w->card.at[0].pattern = (struct card_pattern){rows[k].work_us * US, rows[k].rest_us * US, 0};
+        world_add(w, CARD_SYNC, 10, 0)->asked.floor_permille = r < BH_COUNT_OF(rows) ? 0 : 300;
+        w->card.at[1].pattern = (struct card_pattern){rows[k].batch_us * US, rows[k].waits_us * US, 0};
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 10000);
+        const int64_t all = world_used(w), batch = (w->card.at[1].done_ns - w->at[1].mark_ns) * 1000 /
+                                                   (w->card.now_ns - w->mark_ns);
+        world_free(w);
+        printf("# row %zu: it has %" PRId64 ", batch %" PRId64 " permille\n", r, all - batch, batch);
+        CHECK(all - batch <= rows[k].most);
+        CHECK(batch >= rows[k].least);
+    }
+}
+
+/* The time that a cap leaves empty is booked on the latency tenant, and is nobody's all the same. */
+TEST(a_cap_is_kept_beside_a_small_latency_tenant)
+{
+    static const uint32_t caps[] = {100, 250, 350, 500, 600};
+    for (size_t c = 0; c < 2 * BH_COUNT_OF(caps); c++) {
+        const uint32_t cap = caps[c % BH_COUNT_OF(caps)];
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        world_add(w, CARD_SPORADIC, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+        world_add(w, CARD_SHORT, 10, cap)->asked.floor_permille = c < BH_COUNT_OF(caps) ? 0 : cap;
+        settle(w);
+        const int64_t got = world_rate(w, 1), p99 = card_wait_ns(&w->card.at[0], 990);
+        world_free(w);
+        printf("# cap %u: %" PRId64 " permille, p99 %" PRId64 " us\n", cap, got, p99 / US);
+        CHECK(got <= cap + 10 && got >= (int64_t)cap - 30);
+        CHECK(p99 <= 2 * 248 * US);
+    }
+}
+
+/* There it leaves nothing empty, and all whom it leaves a little have some of that. */
+TEST(below_their_caps_nobody_starves_beside_a_hog)
+{
+    static const struct {
+        enum card_kind kind;
+        uint32_t weight, cap, floor;
+    } batch[][3] = {{{CARD_SYNC, 10, 300, 0}, {CARD_SHORT, 50, 250, 200}, {0}},
+                    {{CARD_SYNC, 10, 300, 0}, {CARD_SHORT, 10, 150, 0}, {CARD_SHORT, 10, 50, 0}}};
+    for (uint64_t dice = 1; dice <= 2 * BH_COUNT_OF(batch) * 5; dice++) {
+        const size_t r = dice % BH_COUNT_OF(batch);
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.dice = dice;
+        world_add(w, dice % 4 < 2 ? CARD_PERSISTENT : CARD_SYNC, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+        if (dice % 4 >= 2)
+            w->card.at[0].pattern = (struct card_pattern){50000 * US, 2000 * US, 0};
+        for (uint32_t i = 0; i < 3 && batch[r][i].weight; i++)
+            world_add(w, batch[r][i].kind, batch[r][i].weight, batch[r][i].cap)->asked.floor_permille =
+                batch[r][i].floor;
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 8000);
+        for (uint32_t i = 1; i < w->n; i++) {
+            const int64_t got = world_rate(w, i), cap = batch[r][i - 1].cap;
+            if (got < cap / 3 || got > cap + 20)
+                printf("# %zu: batch %u has %" PRId64 " of at most %" PRId64 " permille\n", r, i, got, cap);
+            CHECK(got >= cap / 3 && got <= cap + 20);
+        }
+        world_free(w);
     }
 }
 

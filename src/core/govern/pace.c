@@ -49,9 +49,8 @@ uint32_t bh_pace_us(struct bh_pace *p, bool slices_only, const struct bh_govern_
                     const struct bh_govern_out *out)
 {
     watch(p, in->elapsed_us, out);
-    const bool free = out->mode == BH_GOVERN_FREE && !is_capped(in);
-    p->seldom = (slices_only && out->mode == BH_GOVERN_SLICES) || (free && in->n <= 1);
-    if (free)
+    p->seldom = slices_only && out->mode == BH_GOVERN_SLICES;
+    if (out->mode == BH_GOVERN_FREE && !is_capped(in))
         return BH_PACE_CALM_US;
     if (slices_only)
         return p->even_us < BH_PACE_STIRRED_US ? BH_PACE_ALONE_US : BH_PACE_ALONE_EVEN_US;

@@ -31,9 +31,7 @@ enum {
 struct bh_pace {
     uint64_t crowd;     /* who was there and worked */
     uint32_t even_us;   /* for so long, up to BH_PACE_STIRRED_US */
-    /* What is told by the driver's own samples matters little: by slices alone, and at least two compete; or nobody has anybody beside
-     * it. An order to pause waits for such a question. */
-    bool begun, seldom;
+    bool begun, seldom; /* seldom: by slices alone, and at least two compete */
 };
 
 /* After each step, with what it took in and said: how long until the next. */

@@ -34,12 +34,13 @@ static bool at_cap(const struct bh_member *m)
     return m->cap_ppm && m->target_ppm >= m->cap_ppm;
 }
 
-/* Part of the time that nobody may use: only where all who take turns are held by their caps. */
+/* Part of the time that nobody may use: only where all who take turns are held by their caps. What a latency tenant seems to have is
+ * not taken off: it may be just that part. If it is not, the part is nobody's in name only (earn). */
 static bool has_empty(const struct bh_govern *g)
 {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < g->n; i++) {
-        sum += g->at[i].target_ppm;
+        sum += g->at[i].latency ? 0 : g->at[i].target_ppm;
         if (g->at[i].in_turns && !at_cap(&g->at[i]))
             return false;
     }
@@ -165,13 +166,16 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
         left -= ns;
         owed += m->target_ppm;
     }
-    if (has_empty(g))
-        g->empty_credit_ns += left;
-    for (uint32_t i = 0; i < g->n && owed && !has_empty(g); i++) {
+    if (has_empty(g)) {
+        /* What nobody cannot owe was used by somebody, such as a latency tenant: that is spread, too. */
+        const int64_t all = g->empty_credit_ns + left;
+        g->empty_credit_ns = bh_between(all, -CREDIT_MAX, CREDIT_MAX);
+        left = all < -CREDIT_MAX ? all + CREDIT_MAX : 0;
+    }
+    for (uint32_t i = 0; i < g->n && owed; i++) {
         if (g->at[i].in_turns)
             g->at[i].credit_ns += left / BH_US * (int64_t)g->at[i].target_ppm / owed * BH_US;
     }
-    g->empty_credit_ns = bh_between(g->empty_credit_ns, -CREDIT_MAX, CREDIT_MAX);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const int64_t beyond = -debt_most(g, m) - m->credit_ns;
@@ -199,13 +203,16 @@ static int64_t price(const struct bh_govern *g, const struct bh_member *m, int64
 /* What those who take no turns leave of the step; never nothing, for a holder that costs nothing would hold for ever. */
 static int64_t free_time(struct bh_govern *g)
 {
+    const bool empty = has_empty(g);
     int64_t free_ns = g->step_ns;
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         if (g->turns && m->in_turns)
             continue;
         bh_window_add(g, &m->held, m->sample_ns);
-        free_ns -= m->paused ? 0 : bh_part(g->step_ns, m->fast_ppm);
+        /* The time that caps leave empty is booked on a latency tenant, and must not make turns cheaper. */
+        const int64_t had = m->latency && empty ? m->sample_ns : bh_part(g->step_ns, m->fast_ppm);
+        free_ns -= m->paused ? 0 : had;
     }
     return bh_between(free_ns, g->step_ns / 8, g->step_ns);
 }
@@ -309,7 +316,8 @@ static struct bh_member *line_up(struct bh_govern *g)
  * three or more would wait for ever. */
 static bool comes_before(const struct bh_member *a, const struct bh_member *b)
 {
-    return a->credit_ns != b->credit_ns ? a->credit_ns > b->credit_ns : a->waited_ns > b->waited_ns;
+    const bool most = a->credit_ns == CREDIT_MAX && b->credit_ns == CREDIT_MAX;
+    return most ? a->waited_ns > b->waited_ns : a->credit_ns > b->credit_ns;
 }
 
 static struct bh_member *most_owed(struct bh_govern *g)

@@ -22,6 +22,7 @@
 #define ALONE_NS  (100 * MS)
 #define LONG_NS   (20 * MS)   /* no slice of tenants that fill theirs is longer, with up to ten of them */
 #define AWAY_NS   (3000 * MS) /* without a turn: longer than others may be looked at, one after the other */
+#define SECOND_NS (1100 * MS) /* and a step or so */
 #define GAP_NS    (2000 * MS) /* what nobody asked for so long is no window any more */
 #define DOUBT_NS  (10000 * MS)
 #define LATER_NS  (5000 * MS)
@@ -578,6 +579,18 @@ static void forget(struct bh_use *u, const struct bh_use_look *look)
     }
 }
 
+/* Answers may come twice a second; who rests may do so for some tenths of one. */
+static void note_unused(struct bh_use *u, const struct bh_use_samples *s, uint64_t now_ns, uint64_t span)
+{
+    const uint32_t last = BH_USE_WHOLE - (s->mean < BH_USE_WHOLE ? s->mean : BH_USE_WHOLE);
+    const uint64_t before = span + u->unused.span_ns <= SECOND_NS ? u->unused.span_ns : 0;
+    u->unused.permille =
+        before ? (uint32_t)((last * span + u->unused.last * before) / (span + before)) : last;
+    u->unused.last = last;
+    u->unused.at_ns = now_ns;
+    u->unused.span_ns = span;
+}
+
 void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct bh_use_samples *s)
 {
     const uint64_t now = look->now_ns;
@@ -590,9 +603,8 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
     forget(u, look);
     if (s->n == 0)
         return;
-    u->unused = BH_USE_WHOLE - (s->mean < BH_USE_WHOLE ? s->mean : BH_USE_WHOLE);
-    u->unused_ns = now;
     const uint64_t span = bh_use_less(now, u->taken_ns);
+    note_unused(u, s, now, span);
     const uint64_t lost = changes(u, u->taken_turns, span);
     const bool follows = span > 0 && span <= GAP_NS;
     if (follows)
@@ -643,5 +655,5 @@ bool bh_use_doubt(const struct bh_use *u, uint32_t pid)
 
 uint32_t bh_use_unused(const struct bh_use *u, uint64_t now_ns)
 {
-    return bh_use_less(now_ns, u->unused_ns) <= GAP_NS ? u->unused : 0;
+    return bh_use_less(now_ns, u->unused.at_ns) <= GAP_NS ? u->unused.permille : 0;
 }

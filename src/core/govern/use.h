@@ -124,8 +124,11 @@ struct bh_use {
     uint32_t mark; /* the newest */
     bool asked;
     uint64_t asked_ns, asked_before_ns;
-    uint32_t unused; /* permille of the card, by the samples of the last answer that had some */
-    uint64_t unused_ns;
+    struct
+    { /* permille of the card, of a second or so; by the last answer that had samples, and of how long that was */
+        uint32_t permille, last;
+        uint64_t at_ns, span_ns;
+    } unused;
     uint32_t fruitless; /* asks without a sample, in a row */
     bool seen_long;     /* a turn in which one may well rest, since the last ask */
     bool seldom;        /* bh_use_ask_seldom() */
@@ -146,8 +149,8 @@ struct bh_use {
 };
 
 void bh_use_init(struct bh_use *u);
-/* Nothing would follow from finding out who rests: who is alone is worth a question as long as it is not known, and a sample now and
- * then. No sums are compared meanwhile, so nobody comes into doubt. */
+/* Several compete, and nothing would follow from finding out who rests: only who is alone is worth a question now, and a sample
+ * now and then. No sums are compared meanwhile, so nobody comes into doubt. */
 void bh_use_ask_seldom(struct bh_use *u, bool seldom);
 /* Is it so long since the last mark that there should be another? */
 bool bh_use_wants_mark(const struct bh_use *u, uint64_t now_ns);

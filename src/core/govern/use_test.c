@@ -491,6 +491,22 @@ TEST(what_nobody_used_is_known_for_a_while)
     CHECK_EQ(bh_use_unused(&use, now), 0);
 }
 
+/* By all the samples of a second, not by the newest. */
+TEST(what_nobody_used_is_of_a_second)
+{
+    static const struct plays works[] = {{A, 30, 1000}, {B, 1, 1000}}, rests[] = {{A, 30, 0}, {B, 1, 0}};
+    uint32_t least = 1000, most = 0;
+    begin();
+    for (int i = 0; i < 40; i++) {
+        play(i % 2 ? works : rests, 2, 200);
+        const uint32_t unused = bh_use_unused(&use, now);
+        least = i > 5 && unused < least ? unused : least;
+        most = i > 5 && unused > most ? unused : most;
+    }
+    printf("# from %u to %u permille\n", least, most);
+    CHECK(least >= 200 && most <= 750);
+}
+
 /* One that nobody is beside is worth the question all the same. */
 TEST(it_is_asked_seldom_where_nothing_would_follow)
 {
