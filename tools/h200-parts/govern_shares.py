@@ -2,7 +2,7 @@
 """Asked and delivered: shares and caps; beside the driver's own time slicing."""
 import time
 
-from govern_work import SETTLE, Tenant, fair, shares as rows, solo, together
+from govern_work import SETTLE, Tenant, fair, percentile, shares as rows, solo, together
 from table import middle
 
 KINDS = ('long', 'short', 'sync', 'graph', 'persistent', 'torch')
@@ -157,6 +157,18 @@ def caps(table, tools):
             part = got * full / max(rested, 1e-9)
             table.row(f'  {name}, of a run that rests as much by itself', f'{100 * part:.1f} %; a second of that does x{rested / full:.3f} of one at full load, in {steps} steps at a time',
                       'within 2 points', abs(100 * part - cap) <= 2.0, full=full, rested=rested, steps=steps)
+    capped_beside_latency(table, tools)
+
+
+def capped_beside_latency(table, tools, seconds=9):
+    for cap in (25, 50):
+        name = f'cap {cap} % long beside a latency tenant'
+        if not wanted(tools, name) or not table.enough(name, seconds + 10):
+            continue
+        small, t = together(tools, [Tenant(tools, 'small', seconds, ['--share', 50, '--latency'], None, 'small'),
+                                    Tenant(tools, 'long', seconds, ['--share', 50, '--cap', f'{cap}%'], None, 'held')])
+        judge(table, name, [cap / 100], [[t.rate(SETTLE, seconds) / max(solo(tools, 'long')['rate'], 1e-9)]], False, seconds, [[t.points]],
+              note=f'p99 of the other {percentile(small.took[int(SETTLE * 200):], 99):.0f} us', system='bulkhead', took=small.took)
 
 
 def timeline(table, tools):
