@@ -35,7 +35,7 @@ static bool at_cap(const struct bh_member *m)
 }
 
 /* Part of the time that nobody may use: only where all who take turns are held by their caps. What a latency tenant seems to have is
- * not taken off: it may be just that part. If it is not, the part is nobody's in name only (earn). */
+ * not taken off: it may be just that part. If it really uses it, earn() spreads what nobody could have. */
 static bool has_empty(const struct bh_govern *g)
 {
     uint32_t sum = 0;
@@ -167,7 +167,7 @@ static void earn(struct bh_govern *g, int64_t spent_ns)
         owed += m->target_ppm;
     }
     if (has_empty(g)) {
-        /* What nobody cannot owe was used by somebody, such as a latency tenant: that is spread, too. */
+        /* What the empty part cannot owe any more somebody used, such as a latency tenant: that is spread, too. */
         const int64_t all = g->empty_credit_ns + left;
         g->empty_credit_ns = bh_between(all, -CREDIT_MAX, CREDIT_MAX);
         left = all < -CREDIT_MAX ? all + CREDIT_MAX : 0;

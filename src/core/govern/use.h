@@ -124,8 +124,8 @@ struct bh_use {
     uint32_t mark; /* the newest */
     bool asked;
     uint64_t asked_ns, asked_before_ns;
-    struct
-    { /* permille of the card, of a second or so; by the last answer that had samples, and of how long that was */
+    /* Permille of the card that nobody used: of a second or so; by the last answer that had samples, and of how long that was. */
+    struct {
         uint32_t permille, last;
         uint64_t at_ns, span_ns;
     } unused;
