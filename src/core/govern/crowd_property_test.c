@@ -273,39 +273,65 @@ TEST(who_rests_in_each_of_its_turns_starves_nobody)
     }
 }
 
+/* A latency tenant, and others that all rest after each piece of work: what the worst of these does in ten seconds, in hundredths of what
+ * they do in the mean. */
+struct resting {
+    uint32_t n, latency_weight;
+    int64_t work_us, gap_us;
+    uint64_t dice;
+};
+
+static int64_t worst_of_resting(const struct resting *r)
+{
+    struct world *w = world_new(0, 0);
+    int64_t least = INT64_MAX, sum = 0;
+    w->card.by_turns = true;
+    w->card.dice = r->dice;
+    world_add(w, CARD_SPORADIC, r->latency_weight, 0)->asked.latency = BH_GOVERN_LATENCY;
+    for (uint32_t i = 0; i < r->n; i++)
+        w->card.at[world_add(w, CARD_SYNC, 50, 0)->on_card].pattern =
+            (struct card_pattern){r->work_us * 1000, r->gap_us * 1000, 0};
+    world_run(w, 5000);
+    world_mark(w);
+    world_run(w, 10000);
+    for (uint32_t i = 1; i <= r->n; i++) {
+        const int64_t did = w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
+        least = did < least ? did : least;
+        sum += did;
+    }
+    world_free(w);
+    return sum ? least * r->n * 100 / sum : 0;
+}
+
 /* All that take turns give them up early, each after some work of its own, and pay little for them: so all are owed as much as may be. */
 TEST(of_several_that_rest_beside_a_latency_tenant_nobody_starves)
 {
-    uint32_t few = 0;
+    int64_t least = INT64_MAX;
     for (uint64_t seed = 1; seed <= 150; seed++) {
         uint8_t bytes[64];
         struct bh_choice c = {bytes, sizeof(bytes)};
-        struct world *w = world_new(0, 0);
         bh_choice_fill(bytes, sizeof(bytes), seed);
-        w->card.by_turns = true;
-        w->card.dice = seed;
-        world_add(w, CARD_SPORADIC, 10 + bh_choose(&c, 90), 0)->asked.latency = BH_GOVERN_LATENCY;
-        const uint32_t n = 3 + bh_choose(&c, 4);
-        const int64_t work_ms = 5 + bh_choose(&c, 40), gap_ms = 12 + bh_choose(&c, 30);
-        for (uint32_t i = 0; i < n; i++)
-            w->card.at[world_add(w, CARD_SYNC, 50, 0)->on_card].pattern =
-                (struct card_pattern){work_ms * 1000000, gap_ms * 1000000, 0};
-        world_run(w, 5000);
-        world_mark(w);
-        world_run(w, 10000);
-        int64_t least = INT64_MAX, sum = 0;
-        for (uint32_t i = 1; i <= n; i++) {
-            const int64_t did = w->card.at[w->at[i].on_card].done_ns - w->at[i].mark_ns;
-            least = did < least ? did : least;
-            sum += did;
-        }
-        world_free(w);
-        /* nobody has less than a twentieth of what all have in the mean */
-        CHECK(sum > 0 && least * n * 20 > sum);
-        few += least * n * 2 < sum;
+        struct resting r = {.dice = seed, .latency_weight = 10 + bh_choose(&c, 90)};
+        r.n = 3 + bh_choose(&c, 4);
+        r.work_us = 5000 + 1000 * (int64_t)bh_choose(&c, 40);
+        r.gap_us = 12000 + 1000 * (int64_t)bh_choose(&c, 30);
+        const int64_t worst = worst_of_resting(&r);
+        CHECK(worst >= 50);
+        least = worst < least ? worst : least;
     }
-    printf("# of 150 crowds %u have one with less than half of the mean\n", few);
-    CHECK(few <= 8);
+    printf("# in 150 crowds the least has %" PRId64 " in a hundred of the mean\n", least);
+}
+
+/* Found in 40,000 of them. One had nothing for ever: in the first it was light and waited for all the looks; in the second their steps
+ * fell into those of the turns, and of those owed the same the first of the list came first. */
+TEST(of_those_that_rest_in_step_beside_a_latency_tenant_nobody_starves)
+{
+    static const struct resting found[] = {
+        {.n = 5, .latency_weight = 50, .work_us = 14793, .gap_us = 26288, .dice = 56827},
+        {.n = 4, .latency_weight = 28, .work_us = 2165, .gap_us = 42784, .dice = 3439},
+    };
+    for (size_t i = 0; i < BH_COUNT_OF(found); i++)
+        CHECK(worst_of_resting(&found[i]) >= 25);
 }
 
 TEST_MAIN

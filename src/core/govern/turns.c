@@ -312,12 +312,11 @@ static struct bh_member *line_up(struct bh_govern *g)
     return first;
 }
 
-/* Of those who are owed as much as may be (they give up their turns early, and pay little) it is whoever waits longest: else the last of
- * three or more would wait for ever. */
+/* Of those who are owed the same (as much as may be, where they give up their turns early and pay little) it is whoever waits longest: else
+ * the last of three or more would wait for ever. */
 static bool comes_before(const struct bh_member *a, const struct bh_member *b)
 {
-    const bool most = a->credit_ns == CREDIT_MAX && b->credit_ns == CREDIT_MAX;
-    return most ? a->waited_ns > b->waited_ns : a->credit_ns > b->credit_ns;
+    return a->credit_ns == b->credit_ns ? a->waited_ns > b->waited_ns : a->credit_ns > b->credit_ns;
 }
 
 static struct bh_member *most_owed(struct bh_govern *g)
@@ -355,13 +354,20 @@ static void hand_over(struct bh_govern *g, uint64_t to)
     g->held_ns = 0;
 }
 
+/* Somebody must be seen alone. Where caps leave the rest to nobody there is nothing to find; beside a latency tenant nobody is alone, no
+ * look ends a doubt, and those who are not looked at would get next to nothing between all the looks. */
+static bool is_looking(const struct bh_govern *g, const struct bh_member *h)
+{
+    const bool finds = g->mode != BH_GOVERN_BESIDE_LATENCY && !has_empty(g);
+    return h && finds && (bh_is_looked_at(h) || h->certain);
+}
+
 /* No turn is shorter than this: long enough to learn from, where that is due. */
 static int64_t shortest_turn(const struct bh_govern *g, const struct bh_member *h)
 {
     const int64_t usual = 2 * (int64_t)g->config.lead_us * BH_US;
     const int64_t enough = g->settle_ns + g->config.lag_us * BH_US + 2 * g->step_ns;
-    /* What was found is worth learning, too. Where caps leave the rest to nobody, there is nothing to find. */
-    if (h && !has_empty(g) && (bh_is_looked_at(h) || h->certain))
+    if (is_looking(g, h)) /* what was found is worth learning, too */
         return LOOK_MOST + (h->certain ? LEARN_OFTEN + 2 * g->step_ns : 0);
     return h && h->seen && !relied_on(h) && enough > usual ? enough : usual;
 }
@@ -405,13 +411,6 @@ void bh_turns_decide(struct bh_govern *g)
     g->settle_ns = calls ? calls * CALL_NS : g->settle_ns;
 }
 
-/* Somebody must be seen alone: whoever runs beside the others would rest on the card as well. */
-static bool is_looking(struct bh_govern *g)
-{
-    const struct bh_member *h = g->turns ? holder_of(g) : NULL;
-    return h && !has_empty(g) && (bh_is_looked_at(h) || h->certain);
-}
-
 /* Nobody knows yet what the holder uses, and with one that uses much beside it nobody would. */
 static bool is_learning(struct bh_govern *g)
 {
@@ -430,7 +429,8 @@ void bh_turns_gate(struct bh_govern *g)
     if (g->config.slices_only) /* and nobody has any */
         return;
     const int64_t lead = g->config.lead_us * BH_US;
-    const bool looking = is_looking(g), learning = is_learning(g);
+    /* whoever runs beside who is looked at would rest on the card as well */
+    const bool looking = g->turns && is_looking(g, holder_of(g)), learning = is_learning(g);
     for (uint32_t i = 0; i < g->n; i++) {
         struct bh_member *m = &g->at[i];
         const bool was = m->paused;
