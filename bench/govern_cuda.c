@@ -17,6 +17,7 @@
  *         seldom      a kernel of UNIT_US every 50 ms
  *         steps       a kernel of 2.5 ms, a wait for it, and 7.5 ms of something else
  *         rests       a kernel of 10 ms, a wait for it, and 30 ms of something else
+ *         loads       as `small` for 8 s, and then as `long`
  *         idle        a context and nothing else
  *         check       kernels of UNIT_US whose results are compared with what arithmetic says, bit by bit
  *         check-graph the same, a graph of twenty kernels of 50 us, replayed
@@ -475,6 +476,16 @@ static void watch_end(void)
         printf("gap %llu %llu\n", (unsigned long long)gaps.from[i], (unsigned long long)gaps.to[i]);
 }
 
+/* Work is for later: first it loads what it works on. */
+static void loads(uint32_t us)
+{
+    const uint64_t end = run.end, loaded = run.from + 8 * UINT64_C(1000000000);
+    run.end = loaded < end ? loaded : end;
+    paced(200, 5000, true);
+    run.end = end;
+    kernels(us, 4);
+}
+
 static unsigned number(const char *text)
 {
     unsigned n = 0;
@@ -509,6 +520,8 @@ static int work(const char *kind, unsigned unit_us)
         paced(2500, 10000, false);
     else if (strcmp(kind, "rests") == 0)
         paced(10000, 40000, false);
+    else if (strcmp(kind, "loads") == 0)
+        loads(unit_us);
     else if (strcmp(kind, "check") == 0)
         kernels(unit_us, 4);
     else if (strcmp(kind, "check-graph") == 0)

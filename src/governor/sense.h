@@ -40,7 +40,7 @@ struct bh_sense *bh_sense_new(const struct bh_driver *driver, void *self, uint32
 void bh_sense_free(struct bh_sense *s);
 /* Several compete, and nothing follows from who rests in its turns (core/govern/use.h). */
 void bh_sense_ask_seldom(struct bh_sense *s, bool seldom);
-/* Permille of the card that nobody used of late, though somebody had it; 0 also where that is not known. */
+/* Permille of the card that nobody used of late, though somebody had it, and 1 at least; 0: not known. */
 uint32_t bh_sense_unused(const struct bh_sense *s);
 /*
  * ret[i] for who[i]. A lease that was not there at the last read begins with it; one that is left out is forgotten.

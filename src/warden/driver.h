@@ -78,7 +78,7 @@ struct bh_driver {
     /* Nothing would follow from who rests while it has this GPU: what tells that is asked for seldom until further notice. NULL:
      * it costs nothing here. */
     void (*ask_seldom)(void *self, uint32_t gpu, bool seldom);
-    /* Permille of the card that nobody used of late, whoever had it; 0 also where that is not known. NULL: what busy tells is work. */
+    /* Permille of the card that nobody used of late, whoever had it, and 1 at least; 0: not known. NULL: what busy tells is work. */
     uint32_t (*unused)(void *self, uint32_t gpu);
     int (*open)(void **ret_self, size_t *ret_gpus, struct bh_err *err); /* its own client, for counting */
     void (*close)(void *self);

@@ -76,9 +76,22 @@ def lending(table, tools):
     if wanted(tools, name) and table.enough(name, 20):
         got, points = divided(tools, (99, 1), ('long', 'long'), 9, lambda i, w: ['--share', w, *(['--floor', '30%'] if i else [])])
         judge(table, name, [0.7, 0.3], [got], True, 9, [points], system='bulkhead')
+    after_loading(table, tools)
     for name, weights, kinds in MIXED:
         if wanted(tools, name) and any(k in PARTS for k in kinds):
             sliced(table, tools, name, weights, kinds)
+
+
+def after_loading(table, tools, weights=(40, 30, 20, 10), settle=12, seconds=20):
+    """Who loads is known for doing little; then all begin to work. A latency tenant that has nothing to do makes their slices short all the same."""
+    name = 'four that load and then work, beside an idle latency tenant'
+    if not wanted(tools, name) or not table.enough(name, seconds + 12):
+        return
+    ts = [Tenant(tools, 'idle', seconds, ['--share', 50, '--latency'])]
+    ts += [Tenant(tools, 'loads', seconds, ['--share', w], None, f't{i}') for i, w in enumerate(weights)]
+    together(tools, ts)
+    got = [t.rate(settle, seconds) / max(solo(tools, 'long')['rate'], 1e-9) for t in ts[1:]]
+    judge(table, name, fair(weights), [got], False, seconds, [[t.points for t in ts[1:]]], system='bulkhead', settle=settle)
 
 
 def sliced(table, tools, name, weights, kinds, seconds=6):

@@ -334,4 +334,44 @@ TEST(of_those_that_rest_in_step_beside_a_latency_tenant_nobody_starves)
         CHECK(worst_of_resting(&found[i]) >= 25);
 }
 
+/* They loaded, and were light. In slices that are short for the sake of a latency tenant each of them has next to nothing when all begin to
+ * work, whether that one has something to do or not. */
+TEST(who_has_loaded_beside_an_idle_latency_tenant_has_its_share)
+{
+    static const int64_t every_ms[] = {0, 10000, 1000, 5};
+    for (uint32_t k = 0; k < 4 * BH_COUNT_OF(every_ms); k++) {
+        const int64_t period_ms = every_ms[k / 4];
+        const uint32_t n = 2 + k % 4 * 2;
+        struct world *w = world_new(0, 0);
+        uint32_t weights = 0;
+        int64_t least = INT64_MAX;
+        w->card.by_turns = true;
+        w->card.use_off_permille = 15;
+        w->card.dice = k;
+        for (uint32_t i = 0; i < n; i++)
+            weights += world_add(w, CARD_SPORADIC, 20 + 10 * i, 0)->asked.weight;
+        world_run(w, 15000);
+        struct world_tenant *latency = world_add(w, CARD_SPORADIC, 50, 0);
+        latency->asked.latency = BH_GOVERN_LATENCY;
+        w->card.at[latency->on_card].pattern.period_ns = period_ms * 1000000;
+        card_rest(&w->card, latency->on_card, period_ms == 0);
+        for (uint32_t i = 0; i < n; i++)
+            card_turn_into(&w->card, w->at[i].on_card, k % 2 ? CARD_LONG : CARD_SYNC);
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 10000);
+        for (uint32_t i = 0; i < n; i++) {
+            const int64_t part = world_rate(w, i) * weights / w->at[i].asked.weight;
+            least = part < least ? part : least;
+        }
+        const int64_t used = world_used(w);
+        printf("# %u of them, the other works every %" PRId64 " ms: %" PRId64
+               " permille used, the least has %" PRId64 " of its share\n",
+               n, period_ms, used, least);
+        world_free(w);
+        CHECK(used >= 800);
+        CHECK(least >= 750);
+    }
+}
+
 TEST_MAIN

@@ -93,7 +93,7 @@ struct bh_govern_asked {
 struct bh_govern_in {
     uint32_t elapsed_us; /* since the last step; 1 to BH_GOVERN_ELAPSED_MAX_US */
     uint32_t n;
-    uint32_t unused_permille; /* of the card, by nobody, of late; 0 also where that is not known */
+    uint32_t unused_permille; /* of the card, by nobody, of late; 0: not known */
     struct bh_govern_asked at[BH_GOVERN_TENANTS];
 };
 

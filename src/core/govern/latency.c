@@ -22,6 +22,9 @@
 #define EATEN_PPM  250000 /* of the card, by switching, before batch counts as wronged */
 #define BLIND_PART 20000  /* of the card, for batch, where nothing can be measured */
 #define UNUSED_PPM 30000  /* of the card, that samples may miss of what was used */
+#define LOST_PPM   500000 /* of the card, by changes between those who do nothing else */
+#define RETRY_NS   (2000 * BH_MS)
+#define RETRY_MAX  (64000 * BH_MS)
 /* A batch slice beyond this would outlast turns; the latency tenant's is shortened instead. */
 #define LONGEST_US 5000
 
@@ -144,7 +147,41 @@ void bh_latency_begin(struct bh_govern *g)
 {
     g->batch_slice_us = g->config.short_slice_us;
     g->look_ns = 0;
+    g->retry_ns = 0;
+    g->retry_next = RETRY_NS;
     clear(g);
+}
+
+/* Most of the card was nobody's, as far as is known, and not empty either. */
+static bool is_lost(const struct bh_govern *g)
+{
+    int64_t had = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        had += g->at[i].gpu.sum;
+    return g->unused_ppm && WHOLE - g->unused_ppm - bh_ppm(had, g->time.sum) > LOST_PPM;
+}
+
+/*
+ * Light ones that begin to work get next to nothing from slices as short as these, each as all the others: the card does little but change
+ * between them. So they look light, and would for ever. Turns tell what they are. Where that changes nothing there are many small ones, and
+ * it is asked seldom and seldomer.
+ */
+static void ask_the_light(struct bh_govern *g)
+{
+    uint32_t batch = 0;
+    g->retry_ns = bh_between(g->retry_ns - g->step_ns, 0, g->retry_ns);
+    if (g->retry_ns > 0)
+        return;
+    for (uint32_t i = 0; i < g->n; i++)
+        batch += g->at[i].active && !g->at[i].latency;
+    if (batch < 2 || !is_lost(g)) {
+        g->retry_next = RETRY_NS;
+        return;
+    }
+    for (uint32_t i = 0; i < g->n; i++)
+        g->at[i].alone_known = g->at[i].alone_known && !g->at[i].light;
+    g->retry_ns = g->retry_next;
+    g->retry_next = bh_between(g->retry_next * 2, 0, RETRY_MAX);
 }
 
 static void measure(struct bh_govern *g)
@@ -169,6 +206,7 @@ void bh_latency_decide(struct bh_govern *g)
     uint32_t batch, latency = g->config.latency_slice_us;
     g->look_ns += g->step_ns;
     measure(g);
+    ask_the_light(g);
     batch = g->batch_slice_us;
     if (batch > LONGEST_US) {
         latency = (uint32_t)bh_between((int64_t)latency * LONGEST_US / batch, least_us(g), latency);

@@ -655,5 +655,6 @@ bool bh_use_doubt(const struct bh_use *u, uint32_t pid)
 
 uint32_t bh_use_unused(const struct bh_use *u, uint64_t now_ns)
 {
-    return bh_use_less(now_ns, u->unused.at_ns) <= GAP_NS ? u->unused.permille : 0;
+    const bool known = u->unused.at_ns && bh_use_less(now_ns, u->unused.at_ns) <= GAP_NS;
+    return known && u->unused.permille ? u->unused.permille : known;
 }

@@ -165,7 +165,7 @@ void bh_use_take(struct bh_use *u, const struct bh_use_look *look, const struct 
 uint32_t bh_use_permille(const struct bh_use *u, uint32_t pid);
 /* Is there reason to think that it is not as believed? */
 bool bh_use_doubt(const struct bh_use *u, uint32_t pid);
-/* How much of the card nobody used of late, whoever had it: permille; 0 also where that is not known. */
+/* How much of the card nobody used of late, whoever had it: permille, and 1 at least; 0: not known. */
 uint32_t bh_use_unused(const struct bh_use *u, uint64_t now_ns);
 
 #endif
