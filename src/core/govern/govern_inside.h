@@ -114,6 +114,7 @@ struct bh_govern {
     uint64_t crowd;                    /* a digest of who competes by slices */
     bool many;                         /* more than a few do */
     uint32_t batch_slice_us;
+    int64_t lost_ns;              /* for so long most of the card was changes */
     int64_t retry_ns, retry_next; /* until light ones are seen in turns again */
 };
 

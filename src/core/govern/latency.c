@@ -19,10 +19,11 @@
 #define LOOK_NS    (100 * BH_MS)
 #define LOOK_MAX   (1000 * BH_MS)
 #define DEAD_PPM   8000
-#define EATEN_PPM  250000 /* of the card, by switching, before batch counts as wronged */
-#define BLIND_PART 20000  /* of the card, for batch, where nothing can be measured */
-#define UNUSED_PPM 30000  /* of the card, that samples may miss of what was used */
-#define LOST_PPM   500000 /* of the card, by changes between those who do nothing else */
+#define EATEN_PPM  250000        /* of the card, by switching, before batch counts as wronged */
+#define BLIND_PART 20000         /* of the card, for batch, where nothing can be measured */
+#define UNUSED_PPM 30000         /* of the card, that samples may miss of what was used */
+#define LOST_PPM   500000        /* of the card, by changes between those who do nothing else */
+#define LOST_NS    (600 * BH_MS) /* without a break: less and it may be that slices are about to be longer */
 #define RETRY_NS   (2000 * BH_MS)
 #define RETRY_MAX  (64000 * BH_MS)
 /* A batch slice beyond this would outlast turns; the latency tenant's is shortened instead. */
@@ -147,7 +148,7 @@ void bh_latency_begin(struct bh_govern *g)
 {
     g->batch_slice_us = g->config.short_slice_us;
     g->look_ns = 0;
-    g->retry_ns = 0;
+    g->lost_ns = g->retry_ns = 0;
     g->retry_next = RETRY_NS;
     clear(g);
 }
@@ -168,18 +169,21 @@ static bool is_lost(const struct bh_govern *g)
  */
 static void ask_the_light(struct bh_govern *g)
 {
-    uint32_t batch = 0;
-    g->retry_ns = bh_between(g->retry_ns - g->step_ns, 0, g->retry_ns);
-    if (g->retry_ns > 0)
-        return;
-    for (uint32_t i = 0; i < g->n; i++)
+    uint32_t batch = 0, light = 0;
+    for (uint32_t i = 0; i < g->n; i++) {
         batch += g->at[i].active && !g->at[i].latency;
-    if (batch < 2 || !is_lost(g)) {
-        g->retry_next = RETRY_NS;
-        return;
+        light += g->at[i].light;
     }
+    const bool lost = batch > 1 && light && is_lost(g);
+    g->lost_ns = lost ? bh_between(g->lost_ns + g->step_ns, 0, LOST_NS) : 0;
+    g->retry_ns = bh_between(g->retry_ns - g->step_ns, 0, g->retry_ns);
+    if (!lost && g->retry_ns == 0)
+        g->retry_next = RETRY_NS;
+    if (g->lost_ns < LOST_NS || g->retry_ns > 0)
+        return;
     for (uint32_t i = 0; i < g->n; i++)
         g->at[i].alone_known = g->at[i].alone_known && !g->at[i].light;
+    g->lost_ns = 0;
     g->retry_ns = g->retry_next;
     g->retry_next = bh_between(g->retry_next * 2, 0, RETRY_MAX);
 }
