@@ -68,12 +68,13 @@ static bool is_near(uint32_t permille, uint32_t right)
     return permille + 20 >= right && permille <= right + 20;
 }
 
-/* Of n who share alike and of whom nobody ever leaves: how many are told apart. */
+/* Of n who share alike and of whom nobody ever leaves: how many are told apart. 0: somebody's level is wrong. */
 static uint32_t told_apart(uint32_t n, uint32_t *ret_looks_in_10_s)
 {
     static struct bh_culprit_levels levels;
     const struct bh_culprit_in in = {.n_tenants = n, .n_samples = BH_CULPRIT_SAMPLES, .samples = w.samples};
     uint32_t told = 0;
+    bool right = true;
     begin(n);
     const int64_t from_ns = w.world->card.now_ns;
     for (uint32_t s = 0; s < SAMPLES;) {
@@ -85,12 +86,13 @@ static uint32_t told_apart(uint32_t n, uint32_t *ret_looks_in_10_s)
     }
     *ret_looks_in_10_s = (uint32_t)(w.looks * INT64_C(10000000000) / (w.world->card.now_ns - from_ns));
     bh_culprit_levels(&in, &levels);
-    for (uint32_t i = 0; i < n; i++)
-        told +=
-            levels.told_apart[BH_CULPRIT_DRAM][i] && is_near(levels.at[BH_CULPRIT_DRAM][i], i ? OTHER : HOG);
+    for (uint32_t i = 0; i < n; i++) {
+        right &= is_near(levels.at[BH_CULPRIT_DRAM][i], i ? OTHER : HOG);
+        told += levels.told_apart[BH_CULPRIT_DRAM][i];
+    }
     printf("# %u by turns: %u told apart, %u looks in 10 s\n", n, told, *ret_looks_in_10_s);
     world_free(w.world);
-    return told;
+    return right ? told : 0;
 }
 
 TEST(few_are_told_apart_by_turns_that_do_not_fit)
@@ -101,11 +103,13 @@ TEST(few_are_told_apart_by_turns_that_do_not_fit)
         CHECK(told_apart(n, &looks) == n && looks <= 60);
 }
 
+/* From thirteen on the parts of a round differ so little that one or two are in doubt, depending on when it begins. */
 TEST(many_are_told_apart_by_a_part_of_a_round_with_half_the_looks)
 {
+    enum { ALL = 12, MOST = 16, DOUBTED = 2 };
     uint32_t looks;
-    for (uint32_t n = BH_TALLY_FEW + 1; n <= 16; n++)
-        CHECK(told_apart(n, &looks) == n && looks <= 27);
+    for (uint32_t n = BH_TALLY_FEW + 1; n <= MOST; n++)
+        CHECK(told_apart(n, &looks) + (n > ALL ? DOUBTED : 0) >= n && looks <= 27);
 }
 
 /* Eight by turns of 32 ms after one was alone for a minute, of which it says every so often how many milliseconds of the card it had. */
