@@ -14,14 +14,20 @@ bool bh_cli_wants(const struct bh_cli *cli, size_t opt, const char *format)
     return cli->value[opt] && bh_str_eq(cli->value[opt], format);
 }
 
+void bh_cli_error(const struct bh_cli *cli, const char *text, struct bh_buf *out)
+{
+    bh_paint_add(out, cli->paint_err, BH_PAINT_RED, "bulkhead:");
+    bh_buf_str(out, " ");
+    bh_text_add(out, text);
+    bh_buf_str(out, "\n");
+}
+
 int bh_cli_fail(const struct bh_cli *cli, const struct bh_err *err)
 {
     struct bh_buf line;
     bh_buf_init(&line, 4096);
-    bh_paint_add(&line, cli->paint_err, BH_PAINT_RED, "bulkhead:");
-    bh_buf_str(&line, " ");
-    bh_text_add(&line, err->msg);
-    fprintf(stderr, "%s\n", bh_buf_text(&line));
+    bh_cli_error(cli, err->msg, &line);
+    fprintf(stderr, "%s", bh_buf_text(&line));
     bh_buf_fini(&line);
     return bh_code_exit(err->code);
 }

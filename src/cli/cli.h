@@ -99,6 +99,8 @@ bool bh_cli_wants(const struct bh_cli *cli, size_t opt, const char *format);
 
 /* Say what went wrong on standard error; returns the code's exit status. */
 int bh_cli_fail(const struct bh_cli *cli, const struct bh_err *err);
+/* The line that it says. */
+void bh_cli_error(const struct bh_cli *cli, const char *text, struct bh_buf *out);
 /* `next: ` and a command, shown after the output. */
 void bh_cli_next(struct bh_cli *cli, const char *fmt, ...) BH_PRINTF(2, 3);
 /* Write cli->out to fd. A reader that went away is no failure. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "base/units.h"
+#include "cli/aside.h"
 #include "cli/cap.h"
 #include "cli/cli.h"
 #include "cli/follow.h"
@@ -102,12 +103,19 @@ static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_e
     return rc;
 }
 
+struct teller {
+    const struct bh_cli *cli;
+    struct bh_aside aside;
+};
+
 static void tell(void *arg, const char *line)
 {
-    const struct bh_cli *cli = arg;
-    struct bh_err err;
-    (void)bh_fail(&err, BH_SYSTEM, "%s", line);
-    (void)bh_cli_fail(cli, &err);
+    struct teller *t = arg;
+    struct bh_buf text;
+    bh_buf_init(&text, 4096);
+    bh_cli_error(t->cli, line, &text);
+    bh_aside_say(&t->aside, bh_buf_text(&text));
+    bh_buf_fini(&text);
 }
 
 static void stats_share(struct bh_buf *out, const struct bh_govern_row *r)
@@ -295,6 +303,7 @@ static int check_local(const struct bh_cli *cli, struct bh_err *err)
 static int run(struct bh_cli *cli)
 {
     char warden[PATH_MAX];
+    struct teller teller = {.cli = cli};
     struct bh_launch l = {.warden = warden,
                           /* exec takes the words without const and leaves them as they are. */
                           .argv = (char *const *)(uintptr_t)cli->operands,
@@ -304,7 +313,7 @@ static int run(struct bh_cli *cli)
                           .ignore_pipe = cli->ignore_pipe,
                           .let_go_of_files = true,
                           .tell = tell,
-                          .arg = cli};
+                          .arg = &teller};
     struct bh_launch_result result = {0};
     struct bh_err err;
     int status = 0;
@@ -321,6 +330,7 @@ static int run(struct bh_cli *cli)
         rc = bh_warden_find(warden, sizeof(warden), &err);
     if (rc == BH_OK)
         rc = bh_launch(&l, &result, &status, &err);
+    bh_aside_end(&teller.aside);
     if (rc < 0) {
         const int code = bh_cli_fail(cli, &err);
         return status ? status : code;

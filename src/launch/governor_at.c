@@ -4,6 +4,7 @@
 #include "launch/governor.h"
 #include "launch/patience.h"
 #include "launch/warden.h"
+#include "wire/govern.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,9 +42,7 @@ int bh_governor_address(struct sockaddr_un *ret, struct bh_err *err)
 
 int bh_governor_no_answer(struct bh_err *err)
 {
-    return bh_fail(err, BH_BUSY,
-                   "the governor does not answer; it may be stopped, or hang in the driver; where it is "
-                   "ended (pkill -9 bulkhead-govern), another one begins");
+    return bh_fail(err, BH_BUSY, BH_GOVERN_SILENT);
 }
 
 /* Whoever made the socket that was connected to: a stranger's governor would hold nothing. */

@@ -26,6 +26,7 @@
 #include "launch/probe.h"
 #include "launch/share.h"
 #include "launch/signals.h"
+#include "launch/stop.h"
 #include "launch/warden.h"
 #include "wire/fds.h"
 
@@ -50,6 +51,10 @@ enum { KILLED_MS = 2000, ENDING_MS = 50, KEPT_MS = 10000 };
 enum { NOTE_MS = 500, NOTED_MS = 100 };
 /* Without a warden the clock comes for the probe, and far more often; and little is to change then. */
 enum { NOTE_SELDOM_MS = 1000 };
+/* Nothing came for so long: what this process was woken for is done. */
+enum { AGAIN_MS = 200 };
+/* A governor that could not be joined after so long does not answer, and another try would take as long. */
+enum { SILENT_MS = 4000 };
 
 struct state {
     const struct bh_launch *l;
@@ -64,6 +69,8 @@ struct state {
     int64_t died_ms;
     struct bh_warden_followers followers;
     bool stopped;     /* the command is */
+    bool stop_again;  /* and this process was too, until there was something to do */
+    pid_t waker;      /* who saw to that */
     int64_t noted_ms; /* when its share was last asked for */
     struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
@@ -99,10 +106,18 @@ static int hear_also(const struct state *s, const struct pollfd *at, struct bh_e
     return at->revents ? s->l->keep->hear(s->l->arg, err) : BH_OK;
 }
 
-static void send_on(const struct state *s, const struct signalfd_siginfo *si)
+/* So that a shell with job control sees it. A keeper has none, and whom it keeps must not stop it. */
+static void stop(struct state *s, int signal)
 {
-    if (!s->l->keep)
-        bh_signals_send_on(si, s->tenant.pid, s->stopped);
+    const int heard[BH_STOP_FDS] = {s->warden.fd, s->link.seeker.fd};
+    s->stop_again = !s->l->keep && bh_stop(signal, s->tenant.pid, heard, &s->waker) == BH_WOKEN_FOR_EVENT;
+}
+
+static void send_on(struct state *s, const struct signalfd_siginfo *si)
+{
+    const bool woke_us = si->ssi_signo == SIGCONT && si->ssi_pid == (uint32_t)s->waker;
+    if (!s->l->keep && !woke_us && bh_signals_send_on(si, s->tenant.pid, s->stopped))
+        stop(s, SIGTSTP);
 }
 
 static _Noreturn void be_tenant(const void *arg, int to_launcher)
@@ -225,7 +240,7 @@ static int await_warden(struct state *s, int *ret_signal, struct bh_err *err)
     return rc < 0 ? rc : bh_warden_ready(&s->warden, &s->start, NULL, err);
 }
 
-/* A governor that was told to end just then is followed by another: once more, with that one. */
+/* A governor that was told to end just then says so at once, and is followed by another: once more, with that one. */
 static int await_warden_again(struct state *s, int *ret_signal, struct bh_err *err)
 {
     (void)bh_warden_kill(&s->warden);
@@ -449,6 +464,7 @@ static bool look_at_tenant(struct state *s)
     int status;
     while (waitpid(s->tenant.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == s->tenant.pid) {
         s->stopped = WIFSTOPPED(status);
+        s->stop_again = false;
         if (!s->stopped && !WIFCONTINUED(status)) {
             s->ret->status = status;
             s->tenant.pid = 0;
@@ -458,7 +474,7 @@ static bool look_at_tenant(struct state *s)
          * alone is between it and the sender, who may wake it alone as well; but a shell that waits for us must not wait
          * for one that is stopped. */
         if (s->stopped && (WSTOPSIG(status) != SIGSTOP || is_in_foreground()))
-            (void)raise(SIGSTOP);
+            stop(s, SIGSTOP);
     }
     return false;
 }
@@ -481,6 +497,8 @@ static void note_share(struct state *s)
 
 static int patience_ms(const struct state *s)
 {
+    if (s->stop_again)
+        return AGAIN_MS;
     if (s->probe.fd >= 0 && s->warden.fd < 0)
         return BH_PROBE_DRAIN_MS;
     return s->l->note_share ? NOTE_MS : -1;
@@ -488,6 +506,10 @@ static int patience_ms(const struct state *s)
 
 static void on_time(struct state *s)
 {
+    if (s->stop_again) {
+        stop(s, SIGSTOP);
+        return;
+    }
     if (s->warden.fd < 0)
         bh_probe_drain(&s->probe);
     const int64_t now = bh_warden_now_ms();
@@ -549,6 +571,7 @@ static void last_words(struct state *s)
 static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err *err)
 {
     int rc = bh_signals_take(&s->signals, err);
+    const int64_t begun_ms = bh_warden_now_ms();
     if (rc == BH_OK)
         rc = await_governor(s, ret_signal, err);
     /* Without it the command runs all the same, and is not told of one. */
@@ -566,7 +589,7 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
         rc = take_tenant(s, err);
     if (rc == BH_OK && is_gated(s))
         rc = await_warden(s, ret_signal, err);
-    if (rc == BH_BUSY && s->l->share.weight)
+    if (rc == BH_BUSY && s->l->share.weight && bh_warden_now_ms() - begun_ms < SILENT_MS)
         rc = await_warden_again(s, ret_signal, err);
     s->ready = rc == BH_OK;
     if (rc == BH_OK)

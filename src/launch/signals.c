@@ -55,31 +55,21 @@ static bool is_leaders_own(uint32_t signal)
     return (signal == SIGHUP || signal == SIGCONT) && getsid(0) == getpid();
 }
 
-/* As if it had not been blocked: the kernel knows whether anybody is there to wake us. */
-static void stop_as_told(void)
-{
-    sigset_t one;
-    (void)sigemptyset(&one);
-    (void)sigaddset(&one, SIGTSTP);
-    (void)raise(SIGTSTP);
-    (void)sigprocmask(SIG_UNBLOCK, &one, NULL);
-    (void)sigprocmask(SIG_BLOCK, &one, NULL);
-}
-
-void bh_signals_send_on(const struct signalfd_siginfo *si, pid_t to, bool to_is_stopped)
+bool bh_signals_send_on(const struct signalfd_siginfo *si, pid_t to, bool to_is_stopped)
 {
     union sigval value = {.sival_ptr = (void *)(uintptr_t)si->ssi_ptr};
     /* A command that is stopped does not hear Ctrl-Z; then nobody would stop, and the shell would wait. */
     if (si->ssi_code == SI_KERNEL && si->ssi_signo == SIGTSTP && to_is_stopped)
-        stop_as_told();
+        return true;
     if (si->ssi_code == SI_KERNEL && is_terminal_signal(si->ssi_signo) && !is_leaders_own(si->ssi_signo))
-        return;
+        return false;
     if (si->ssi_code == SI_USER && (si->ssi_pid == (uint32_t)getpid() || si->ssi_pid == (uint32_t)to))
-        return; /* a write of ours to nobody (SIGPIPE), or the command to its own group */
+        return false; /* a write of ours to nobody (SIGPIPE), or the command to its own group */
     if (si->ssi_code == SI_QUEUE)
         (void)sigqueue(to, (int)si->ssi_signo, value);
     else
         (void)kill(to, (int)si->ssi_signo);
+    return false;
 }
 
 bool bh_signals_ignored(int n)

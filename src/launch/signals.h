@@ -20,8 +20,8 @@ struct bh_signals {
 int bh_signals_take(struct bh_signals *s, struct bh_err *err) BH_MUST_USE;
 /* As they were; the descriptor stays. */
 void bh_signals_restore(const struct bh_signals *s);
-/* To the command, unless the kernel has sent it there too. */
-void bh_signals_send_on(const struct signalfd_siginfo *si, pid_t to, bool to_is_stopped);
+/* To the command, unless the kernel has sent it there too. True: this process is to stop in its place (SIGTSTP). */
+bool bh_signals_send_on(const struct signalfd_siginfo *si, pid_t to, bool to_is_stopped);
 /* Blocked signals come also where they are ignored (nohup, a job in the background). */
 bool bh_signals_ignored(int n);
 

@@ -594,7 +594,7 @@ static int await_first(struct bh_link *l, struct bh_err *err)
         struct pollfd at = {.fd = l->governor, .events = POLLIN};
         const int64_t left = until - now_ms();
         if (left <= 0)
-            return bh_fail(err, BH_SYSTEM, "the governor does not answer; it may hang in the driver");
+            return bh_fail(err, BH_BUSY, BH_GOVERN_SILENT);
         if (poll(&at, 1, (int)left) > 0)
             hear_governor(l, err);
     }

@@ -32,7 +32,10 @@ enum {
     BH_GOVERN_BEAT_MS = 200,
     BH_GOVERN_SILENT_MS = 1000,
 };
-#define BH_GOVERN_HEARS_OWN   "own"
+#define BH_GOVERN_HEARS_OWN "own"
+#define BH_GOVERN_SILENT                                                                                \
+    "the governor does not answer; it may be stopped, or hang in the driver; where it is ended (pkill " \
+    "-9 bulkhead-govern), another one begins"
 #define BH_GOVERN_SOCKET_NAME "governor.sock" /* in the run folder */
 
 enum bh_govern_op {

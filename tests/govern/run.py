@@ -329,6 +329,78 @@ def test_shares_go_on_with_another_governor():
         rate(a), rate(b)
 
 
+# Its own group is not without a shell, as far as the kernel can tell: so it can stop by what stops jobs.
+STOPS = """
+import os, signal, sys, time
+os.setpgid(0, 0)
+first = os.getpid()
+if sys.argv[1] == 'wakes':
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os.kill(first, signal.SIGCONT)
+        os._exit(0)
+    os.kill(first, signal.SIGTSTP)
+elif os.fork() != 0:
+    os.kill(first, signal.SIGTSTP)
+    os.wait()
+    os._exit(0)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def stops(env, how):
+    p = begin(env, sys.executable, '-c', STOPS, how, TENANT, 'spin', '0', WORK_US, options=('--cap', '10%', '--name', 'a'))
+    same(p.stdout.readline(), b'ready\n', p.stderr.read() if p.poll() is not None else '')
+    until(lambda: row(env, 'a'))
+    return p
+
+
+def follows_another_governor(env, p):
+    os.kill(governor(env), signal.SIGKILL)
+    until(lambda: governor(env) and row(env, 'a'))
+    assert rates(p)[0] < 0.25 * WHOLE
+
+
+def test_a_command_that_stops_and_is_woken_from_inside_is_governed_all_the_same():
+    with shared() as env:
+        p = stops(env, 'wakes')
+        until(lambda: state(p.pid) != 'T')
+        follows_another_governor(env, p)
+        has(rate(p)[1], 'shares go on')
+
+
+def test_a_command_that_is_stopped_while_its_child_works_is_governed_all_the_same():
+    with shared() as env:
+        p = stops(env, 'stays')
+        until(lambda: state(p.pid) == 'T')  # as a shell has to see it
+        first = next(c for c in children(p.pid) if not comm(c).startswith('bulkhead'))
+        follows_another_governor(env, p)
+        until(lambda: state(p.pid) == 'T')
+        same(state(first), 'T')  # nobody woke it
+        os.kill(warden_of(p), signal.SIGKILL)
+        until(lambda: warden_of(p))
+        until(lambda: state(p.pid) == 'T')
+        os.kill(first, signal.SIGCONT)
+        until(lambda: state(p.pid) != 'T')
+        _, err = rate(p)
+        has(err, 'shares go on')
+        has(err, 'another one took over')
+
+
+def test_a_launcher_whose_stderr_is_full_goes_on():
+    with shared() as env:
+        fill = 'import os, sys; os.set_blocking(2, False)\n' \
+            'try:\n while True: os.write(2, b"x")\n' \
+            'except BlockingIOError: os.set_blocking(2, True); os.execv(sys.argv[1], sys.argv[1:])'
+        p = begin(env, sys.executable, '-c', fill, TENANT, 'spin', '0', WORK_US, options=('--cap', '10%', '--name', 'a'))
+        same(p.stdout.readline(), b'ready\n')
+        for _ in range(2):
+            until(lambda: row(env, 'a'))
+            follows_another_governor(env, p)
+        _, err = rate(p)
+        has(err, 'shares go on')
+
+
 def test_who_kills_the_launcher_kills_the_command():
     with shared() as env:
         a, b = spin(env, '--share', '100', '--name', 'a'), spin(env, '--share', '100', '--name', 'b')
