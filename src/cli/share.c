@@ -71,14 +71,15 @@ static int read_part(const char *option, const char *text, uint32_t *ret, struct
     return text && bh_share_part(text, ret, err) < 0 ? bh_wrap(err, BH_INVALID, "%s", option) : BH_OK;
 }
 
-/* Numbers are leases. */
+/* Numbers are leases, and with an l before them leases of the daemon's. */
 static int read_name(const char *text, char ret[BH_GOVERN_NAME], struct bh_err *err)
 {
     uint64_t number;
-    if (!bh_name_valid(text) || bh_uint_parse(text, UINT64_MAX, &number, NULL) == BH_OK)
-        return bh_fail(
-            err, BH_INVALID,
-            "--name: up to 63 lower-case letters, digits and '-', and not a number alone, not '%.80s'", text);
+    if (!bh_name_valid(text) || bh_uint_parse(text + (*text == 'l'), UINT64_MAX, &number, NULL) == BH_OK)
+        return bh_fail(err, BH_INVALID,
+                       "--name: up to 63 lower-case letters, digits and '-', and not a number alone or after "
+                       "an l, not '%.80s'",
+                       text);
     memcpy(ret, text, strlen(text) + 1);
     return BH_OK;
 }

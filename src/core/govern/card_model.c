@@ -379,6 +379,11 @@ void card_sense(struct card *c, uint32_t tenant, struct bh_govern_asked *ret)
         read_use(c);
         sense_turns(c, t, ret);
     }
+    if (c->new_unknown && !t->known) {
+        ret->gpu_ns = BH_GOVERN_NO_SAMPLE;
+        ret->state = BH_GOVERN_UNKNOWN;
+    }
+    t->known = true;
 }
 
 static void call_for(struct card *c, uint32_t tenant, bool pause)

@@ -53,6 +53,7 @@ struct card_tenant {
     int64_t told_ns; /* of that, said by the sensor */
     int64_t late_ns[CARD_LATE_MAX];
     bool worked; /* since the sensors were read */
+    bool known;  /* the sensors were asked for it before */
     int64_t wait_ns[CARD_WAITS];
     uint32_t n_waits;
     int64_t paused_total_ns;
@@ -69,6 +70,7 @@ struct card {
     int64_t preempt_ns, yield_ns, pause_ns, resume_ns;
     uint32_t noise_permille, late_steps; /* of the sensors */
     bool by_turns;
+    bool new_unknown;          /* of whom the sensors were not asked before they tell nothing */
     int64_t use_every_ns;      /* a sample; 0: 143 to 167 ms */
     uint32_t use_off_permille; /* by up to so much the card is seen less busy than it was */
     uint64_t dice;

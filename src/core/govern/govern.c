@@ -76,6 +76,8 @@ static void meet(struct bh_govern *g, const struct bh_govern_in *in)
         g->n++;
         bh_sense_join(&g->at[i], &in->at[i]);
     }
+    for (uint32_t i = in->n; i < g->n; i++)
+        g->gone_ns += g->at[i].latency ? g->at[i].sum_ns : 0;
     g->n = in->n;
 }
 
@@ -115,11 +117,11 @@ struct need {
 static struct need choose(const struct bh_govern *g)
 {
     struct need w = {.mode = BH_GOVERN_FREE};
-    bool latency = false, capped = false, unfilled = false;
+    const bool latency = bh_latency_is_here(g);
+    bool capped = false, unfilled = false;
     uint32_t heavy = 0;
     for (uint32_t i = 0; i < g->n; i++) {
         const struct bh_member *m = &g->at[i];
-        latency |= m->latency;
         w.blind |= m->active && !m->seen;
         unfilled |= m->active && m->unfilled_ns > 0;
         heavy += bh_is_heavy(m);
@@ -170,6 +172,7 @@ static void decide(struct bh_govern *g, const struct need *w)
     g->turns = w->turns;
     g->apart_ns = w->turns ? 0 : bh_between(g->apart_ns + g->step_ns, 0, 10000 * BH_MS);
     bh_turns_gate(g);
+    bh_latency_note(g);
 }
 
 /* ---- what to tell ---- */

@@ -114,6 +114,8 @@ struct bh_govern {
     uint64_t crowd;                    /* a digest of who competes by slices */
     bool many;                         /* more than a few do */
     uint32_t batch_slice_us;
+    int64_t gone_ns;              /* what those of the class had who left since the sums began */
+    int64_t kept_ns;              /* for so long what was found of the class is kept */
     int64_t lost_ns;              /* for so long most of the card was changes */
     int64_t retry_ns, retry_next; /* until light ones are seen in turns again */
 };
@@ -182,6 +184,9 @@ bool bh_slices_hold(const struct bh_govern *g);
  * short one. */
 uint32_t bh_slice_beside(const struct bh_govern *g, const struct bh_member *m);
 
+/* One of the class is on the card, or was a moment ago. */
+bool bh_latency_is_here(const struct bh_govern *g);
+void bh_latency_note(struct bh_govern *g); /* at the end of each step */
 void bh_latency_begin(struct bh_govern *g);
 void bh_latency_decide(struct bh_govern *g);
 

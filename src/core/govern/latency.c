@@ -24,6 +24,10 @@
 #define UNUSED_PPM 30000         /* of the card, that samples may miss of what was used */
 #define LOST_PPM   500000        /* of the card, by changes between those who do nothing else */
 #define LOST_NS    (600 * BH_MS) /* without a break: less and it may be that slices are about to be longer */
+#define YOUNG_NS   (300 * BH_MS) /* who has just come is not seen yet, and says nothing of those who are */
+#define LINGER_NS  (300 * BH_MS) /* as if they were there still */
+#define KEPT_NS    (10000 * BH_MS)
+#define HALF_NS    (1000 * BH_MS) /* the batch slice that was found, away for so long, is half as long */
 #define RETRY_NS   (2000 * BH_MS)
 #define RETRY_MAX  (64000 * BH_MS)
 /* A batch slice beyond this would outlast turns; the latency tenant's is shortened instead. */
@@ -37,10 +41,10 @@ struct sides {
 
 static struct sides weigh(const struct bh_govern *g)
 {
-    struct sides s = {0};
+    struct sides s = {.latency_ns = g->gone_ns};
     for (uint32_t i = 0; i < g->n; i++) {
         const struct bh_member *m = &g->at[i];
-        s.blind |= m->active && !m->seen;
+        s.blind |= m->active && !m->seen && m->age_ns >= YOUNG_NS;
         if (m->latency) {
             s.latency_ppm += m->target_ppm;
             s.latency_ns += m->sum_ns;
@@ -107,6 +111,7 @@ static void clear(struct bh_govern *g)
 {
     for (uint32_t i = 0; i < g->n; i++)
         g->at[i].sum_ns = 0;
+    g->gone_ns = 0;
     g->sum_span_ns = -(g->config.lag_us * BH_US);
 }
 
@@ -144,9 +149,34 @@ static void feed_back(struct bh_govern *g, const struct sides *s)
         g->at[i].corrections += bh_is_heavy(&g->at[i]);
 }
 
+static bool is_there(const struct bh_govern *g)
+{
+    bool found = false;
+    for (uint32_t i = 0; i < g->n && !found; i++)
+        found = g->at[i].latency;
+    return found;
+}
+
+bool bh_latency_is_here(const struct bh_govern *g)
+{
+    return is_there(g) || g->kept_ns > KEPT_NS - LINGER_NS;
+}
+
+void bh_latency_note(struct bh_govern *g)
+{
+    g->kept_ns = is_there(g) ? KEPT_NS : bh_between(g->kept_ns - g->step_ns, 0, KEPT_NS);
+}
+
+/* Whoever comes and goes would have the others begin with nothing each time. */
+static int64_t kept_slice(const struct bh_govern *g)
+{
+    const int64_t halvings = (KEPT_NS - g->kept_ns) / HALF_NS;
+    return g->kept_ns ? (int64_t)g->batch_slice_us >> halvings : 0;
+}
+
 void bh_latency_begin(struct bh_govern *g)
 {
-    g->batch_slice_us = g->config.short_slice_us;
+    g->batch_slice_us = (uint32_t)larger(kept_slice(g), g->config.short_slice_us);
     g->look_ns = 0;
     g->lost_ns = g->retry_ns = 0;
     g->retry_next = RETRY_NS;
@@ -208,9 +238,11 @@ static void measure(struct bh_govern *g)
 void bh_latency_decide(struct bh_govern *g)
 {
     uint32_t batch, latency = g->config.latency_slice_us;
-    g->look_ns += g->step_ns;
-    measure(g);
-    ask_the_light(g);
+    if (is_there(g)) {
+        g->look_ns += g->step_ns;
+        measure(g);
+        ask_the_light(g);
+    }
     batch = g->batch_slice_us;
     if (batch > LONGEST_US) {
         latency = (uint32_t)bh_between((int64_t)latency * LONGEST_US / batch, least_us(g), latency);

@@ -325,6 +325,55 @@ TEST(the_slice_is_short_again_when_the_hog_calms_down)
     CHECK_EQ(after, 20);
 }
 
+/* Each of its processes is new, as far as can be told. What was found about the one before holds for it, too. */
+TEST(who_comes_and_goes_has_no_more_than_its_share)
+{
+    static const struct {
+        int64_t on_ms, off_ms;
+    } rows[] = {{3000, 20}, {1000, 20}, {400, 20}, {200, 200}, {200, 20}, {60, 20}, {3000, 500}, {1000, 300}};
+    for (size_t r = 0; r < BH_COUNT_OF(rows); r++) {
+        struct world *w = world_new(0, 0);
+        w->card.new_unknown = true;
+        (void)world_add(w, CARD_LONG, 300, 0);
+        (void)world_add(w, CARD_LONG, 100, 0);
+        for (int64_t ms = 0; ms < 20000; ms += rows[r].on_ms + rows[r].off_ms) {
+            if (ms < 10000)
+                world_mark(w);
+            world_add(w, CARD_LONG, 100, 0)->asked.latency = BH_GOVERN_LATENCY;
+            world_run(w, rows[r].on_ms);
+            world_remove(w, 2);
+            world_run(w, rows[r].off_ms);
+        }
+        const int64_t large = world_rate(w, 0), small = world_rate(w, 1);
+        world_free(w);
+        CHECK(large >= 540 && small >= 175);
+    }
+}
+
+/* And a small one that comes after a hog waits no longer than beside the hog, and soon as little as ever. */
+TEST(what_was_found_about_a_hog_is_forgotten)
+{
+    struct world *w = beside(CARD_SHORT, 10, 1, 0);
+    w->card.new_unknown = true;
+    world_run(w, 3000);
+    const uint32_t wide = w->out.at[1].slice_us;
+    const struct world_tenant hog = w->at[0];
+    w->at[0] = w->at[1];
+    w->at[1] = hog;
+    world_remove(w, 1);
+    world_run(w, 400);
+    world_add(w, CARD_SPORADIC, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+    world_step(w);
+    const uint32_t first = w->out.at[0].slice_us;
+    world_run(w, 1500);
+    const uint32_t soon = w->out.at[0].slice_us;
+    world_run(w, 1500);
+    const uint32_t after = w->out.at[0].slice_us;
+    world_free(w);
+    CHECK(wide > 1000 && first <= wide && soon <= 250);
+    CHECK_EQ(after, 20);
+}
+
 TEST(blind_batch_gets_a_little_all_the_same)
 {
     struct world *w = beside(CARD_SHORT, 10, 1, 0);
