@@ -250,13 +250,34 @@ static int read_wish(bool *ret_slices_only, struct bh_err *err)
                          wish);
 }
 
+/* A log that cannot be written is of no use to whoever asked for it. */
+static int read_log(const char **ret_prefix, struct bh_err *err)
+{
+    const char *prefix = secure_getenv("BULKHEAD_GOVERN_LOG");
+    char folder[BH_STEER_LOG_PREFIX];
+    *ret_prefix = prefix && *prefix ? prefix : NULL;
+    if (!*ret_prefix)
+        return BH_OK;
+    if (*prefix != '/')
+        return bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': give it from / on",
+                       prefix);
+    if (strlen(prefix) >= sizeof(folder))
+        return bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.80s...': %zu bytes at most",
+                       prefix, sizeof(folder) - 1);
+    memcpy(folder, prefix, strlen(prefix) + 1);
+    strrchr(folder, '/')[1] = '\0';
+    return access(folder, W_OK | X_OK) == 0
+               ? BH_OK
+               : bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': '%.200s': %s", prefix,
+                         folder, strerrordesc_np(errno));
+}
+
 static int serve(struct door *d, const struct bh_driver *driver, void *self, struct bh_err *err)
 {
     struct bh_serve_config config = {.listener = d->listener,
                                      .driver = driver,
                                      .self = self,
                                      .clock = bh_serve_clock,
-                                     .log_prefix = secure_getenv("BULKHEAD_GOVERN_LOG"),
                                      .gauge = &bh_gauge_driver,
                                      .idle_ns = IDLE_S * UINT64_C(1000000000),
                                      .may_end = close_door,
@@ -264,9 +285,8 @@ static int serve(struct door *d, const struct bh_driver *driver, void *self, str
                                      .arg = d};
     struct bh_serve *s = NULL;
     int rc = read_wish(&config.slices_only, err);
-    if (rc == BH_OK && config.log_prefix && *config.log_prefix && *config.log_prefix != '/')
-        rc = bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': give it from / on",
-                     config.log_prefix);
+    if (rc == BH_OK)
+        rc = read_log(&config.log_prefix, err);
     if (rc == BH_OK)
         rc = open_signals(&config.stop, err);
     if (rc == BH_OK)

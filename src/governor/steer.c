@@ -10,6 +10,7 @@
 #include "governor/steer_inside.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STEP_NS (BH_PACE_STEP_US * UINT64_C(1000))
@@ -39,8 +40,7 @@ void bh_steer_free(struct bh_steer *t)
         bh_govern_free(c->govern);
         if (c->sense)
             bh_sense_free(c->sense);
-        if (c->log)
-            (void)fclose(c->log);
+        bh_line_file_close(&c->log);
         free(c);
     }
     bh_vec_fini(&t->orphans);
@@ -190,9 +190,7 @@ void bh_steer_set_slices_only(struct bh_steer *t, bool only)
             continue;
         bh_govern_free(c->govern);
         c->govern = NULL;
-        if (c->log)
-            (void)fclose(c->log);
-        c->log = NULL;
+        bh_line_file_close(&c->log);
         if (c->last_ns) /* one that rests goes on resting */
             hurry(t, gpu);
     }
@@ -416,26 +414,19 @@ static void read_sensors(struct card *c, struct bh_steer *t, uint32_t gpu)
 
 static void write_log(struct bh_steer *t, struct card *c)
 {
-    if (!c->log || bh_govern_log_step(&c->in, &c->out, t->line, sizeof(t->line), NULL) < 0)
-        return;
-    const int n = fprintf(c->log, "%s\n", t->line);
-    c->logged += n;
-    if (n < 0 || c->logged > LOG_MAX_BYTES) {
-        (void)fclose(c->log);
-        c->log = NULL;
-    }
+    if (c->log.open && bh_govern_log_step(&c->in, &c->out, t->line, sizeof(t->line), NULL) == 0)
+        bh_line_file_add(&c->log, t->line);
 }
 
 static void open_log(struct bh_steer *t, struct card *c, uint32_t gpu)
 {
-    char path[512];
+    char path[BH_STEER_LOG_PREFIX + 16];
     const int n = snprintf(path, sizeof(path), "%s.gpu%u", t->config.log_prefix, gpu);
     if (n <= 0 || (size_t)n >= sizeof(path) ||
         bh_govern_log_config(&t->tuning, t->line, sizeof(t->line), NULL) < 0)
         return;
-    c->log = fopen(path, "wxe"); /* nobody's file is written over */
-    if (c->log)
-        (void)fprintf(c->log, "%s\n", t->line);
+    bh_line_file_open(&c->log, path, LOG_MAX_BYTES);
+    bh_line_file_add(&c->log, t->line);
 }
 
 /* The controller stays when everybody leaves: a log is one controller's. */

@@ -13,6 +13,7 @@
 #include "governor/state.h"
 
 #define BH_STEER_NEVER UINT64_MAX
+enum { BH_STEER_LOG_PREFIX = 480 };
 
 struct bh_steer_config {
     const struct bh_driver *driver;
@@ -25,7 +26,8 @@ struct bh_steer_config {
     void *arg;
     /* NULL: time is what a step is told. Else each card has its own: pauses of those before it take time. */
     uint64_t (*clock)(void);
-    /* NULL, or where each step is written down, for core/govern/govern_log.h to read: PREFIX.gpuN */
+    /* NULL, or where each step is written down, for core/govern/govern_log.h to read: PREFIX.gpuN. Shorter than
+     * BH_STEER_LOG_PREFIX. */
     const char *log_prefix;
     /* Shares by slices and nothing else (core/govern/govern.h): nobody may ask for a cap or for latency. */
     bool slices_only;

@@ -5,10 +5,9 @@
 
 #include "core/govern/govern_log.h"
 #include "core/govern/pace.h"
+#include "governor/line_file.h"
 #include "governor/sense.h"
 #include "governor/steer.h"
-
-#include <stdio.h>
 
 struct card {
     struct bh_govern *govern; /* NULL: nobody was ever here */
@@ -19,8 +18,7 @@ struct card {
     struct bh_sense_got got[BH_GOVERN_TENANTS]; /* in the order of in */
     struct bh_tally_card tally;
     struct bh_pace pace;
-    FILE *log; /* NULL: none, or it is full */
-    long logged;
+    struct bh_line_file log;
 };
 
 struct orphan {
