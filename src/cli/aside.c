@@ -3,12 +3,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { MOST = 64 * 1024 };
+
+static ssize_t write_if_ready(const char *text, size_t n)
+{
+    struct pollfd at = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&at, 1, 0) > 0)
+        return write(STDERR_FILENO, text, n < PIPE_BUF ? n : PIPE_BUF);
+    errno = EAGAIN;
+    return -1;
+}
 
 /* Whether writing waits is said of what was opened, which is the command's as well: so it is opened once more, where that can be. */
 static ssize_t write_now(const char *text, size_t n)
@@ -19,6 +30,8 @@ static ssize_t write_now(const char *text, size_t n)
     if (S_ISSOCK(st.st_mode))
         return send(STDERR_FILENO, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     const int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0 && errno != ENXIO) /* somebody else's, or no /proc: as well as can be */
+        return write_if_ready(text, n);
     const ssize_t wrote = fd >= 0 ? write(fd, text, n) : -1;
     const int error = errno;
     if (fd >= 0)
@@ -42,6 +55,7 @@ static void go_on(struct bh_aside *a)
     } else if (n > 0) {
         memmove(a->waiting.at, a->waiting.at + n, a->waiting.n - (size_t)n + 1);
         a->waiting.n -= (size_t)n;
+        a->waiting.full = false;
     }
 }
 
@@ -49,6 +63,7 @@ void bh_aside_say(struct bh_aside *a, const char *line)
 {
     if (!a->waiting.max)
         let_go(a);
+    go_on(a);
     bh_buf_str(&a->waiting, line);
     go_on(a);
 }

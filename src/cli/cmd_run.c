@@ -18,9 +18,12 @@
 #include "launch/launch.h"
 #include "launch/warden.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -79,6 +82,21 @@ static const struct bh_opt opts[] = {
     {0},
 };
 
+/* A governor that follows one that died does without its log, but whoever asks for one should have it. */
+static int check_log(struct bh_err *err)
+{
+    const char *prefix = getenv("BULKHEAD_GOVERN_LOG");
+    char folder[PATH_MAX];
+    if (!prefix || *prefix != '/' || strlen(prefix) >= sizeof(folder))
+        return BH_OK; /* the governor has a word on that */
+    memcpy(folder, prefix, strlen(prefix) + 1);
+    strrchr(folder, '/')[1] = '\0';
+    return access(folder, W_OK | X_OK) == 0
+               ? BH_OK
+               : bh_fail(err, BH_USAGE, "BULKHEAD_GOVERN_LOG '%.200s': '%.200s': %s", prefix, folder,
+                         strerrordesc_np(errno));
+}
+
 static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_err *err)
 {
     const struct bh_share_words words = {.share = cli->value[OPT_SHARE],
@@ -88,6 +106,8 @@ static int read_words(const struct bh_cli *cli, struct bh_launch *l, struct bh_e
                                          .name = cli->value[OPT_NAME],
                                          .command = cli->operands[0]};
     int rc = bh_share_read(&words, &l->share, err);
+    if (rc == BH_OK && l->share.weight)
+        rc = check_log(err);
     l->cap_bytes = BH_CAP_NONE;
     l->note_share = l->share.weight && cli->value[OPT_STATS];
     if (rc == BH_OK && !cli->value[OPT_MEMORY] && !l->share.weight)

@@ -250,26 +250,17 @@ static int read_wish(bool *ret_slices_only, struct bh_err *err)
                          wish);
 }
 
-/* A log that cannot be written is of no use to whoever asked for it. */
 static int read_log(const char **ret_prefix, struct bh_err *err)
 {
     const char *prefix = secure_getenv("BULKHEAD_GOVERN_LOG");
-    char folder[BH_STEER_LOG_PREFIX];
     *ret_prefix = prefix && *prefix ? prefix : NULL;
-    if (!*ret_prefix)
-        return BH_OK;
-    if (*prefix != '/')
+    if (*ret_prefix && *prefix != '/')
         return bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': give it from / on",
                        prefix);
-    if (strlen(prefix) >= sizeof(folder))
-        return bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.80s...': %zu bytes at most",
-                       prefix, sizeof(folder) - 1);
-    memcpy(folder, prefix, strlen(prefix) + 1);
-    strrchr(folder, '/')[1] = '\0';
-    return access(folder, W_OK | X_OK) == 0
-               ? BH_OK
-               : bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.200s': '%.200s': %s", prefix,
-                         folder, strerrordesc_np(errno));
+    if (*ret_prefix && strlen(prefix) >= BH_STEER_LOG_PREFIX)
+        return bh_fail(err, BH_USAGE, "the governor: BULKHEAD_GOVERN_LOG '%.80s...': %d bytes at most",
+                       prefix, BH_STEER_LOG_PREFIX - 1);
+    return BH_OK;
 }
 
 static int serve(struct door *d, const struct bh_driver *driver, void *self, struct bh_err *err)

@@ -70,7 +70,6 @@ struct state {
     struct bh_warden_followers followers;
     bool stopped;     /* the command is */
     bool stop_again;  /* and this process was too, until there was something to do */
-    pid_t waker;      /* who saw to that */
     int64_t noted_ms; /* when its share was last asked for */
     struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
@@ -110,13 +109,21 @@ static int hear_also(const struct state *s, const struct pollfd *at, struct bh_e
 static void stop(struct state *s, int signal)
 {
     const int heard[BH_STOP_FDS] = {s->warden.fd, s->link.seeker.fd};
-    s->stop_again = !s->l->keep && bh_stop(signal, s->tenant.pid, heard, &s->waker) == BH_WOKEN_FOR_EVENT;
+    siginfo_t go_on;
+    if (s->l->keep)
+        return;
+    s->stop_again = bh_stop(signal, s->tenant.pid, heard, &go_on) == BH_WOKEN_FOR_EVENT;
+    const struct signalfd_siginfo si = {.ssi_signo = (uint32_t)go_on.si_signo,
+                                        .ssi_code = go_on.si_code,
+                                        .ssi_pid = (uint32_t)go_on.si_pid,
+                                        .ssi_ptr = (uintptr_t)go_on.si_ptr};
+    if (si.ssi_signo)
+        (void)bh_signals_send_on(&si, s->tenant.pid, s->stopped);
 }
 
 static void send_on(struct state *s, const struct signalfd_siginfo *si)
 {
-    const bool woke_us = si->ssi_signo == SIGCONT && si->ssi_pid == (uint32_t)s->waker;
-    if (!s->l->keep && !woke_us && bh_signals_send_on(si, s->tenant.pid, s->stopped))
+    if (!s->l->keep && bh_signals_send_on(si, s->tenant.pid, s->stopped))
         stop(s, SIGTSTP);
 }
 
@@ -258,14 +265,17 @@ static void hear_warden(struct state *s);
 static int await_command(struct state *s, struct bh_err *err)
 {
     for (;;) {
-        struct pollfd at[3] = {{.fd = s->tenant.fd, .events = POLLIN},
+        struct pollfd at[4] = {{.fd = s->tenant.fd, .events = POLLIN},
                                {.fd = s->signals.fd, .events = POLLIN},
-                               {.fd = s->warden.fd, .events = POLLIN}};
+                               {.fd = s->warden.fd, .events = POLLIN},
+                               {.fd = s->link.seeker.fd, .events = POLLIN}};
         struct signalfd_siginfo si;
-        if (poll(at, 3, -1) < 0 && errno != EINTR)
+        if (poll(at, 4, -1) < 0 && errno != EINTR)
             return fail_errno(err, "poll");
         if (at[0].revents)
             return BH_OK;
+        if (at[3].revents)
+            bh_share_hear(&s->link, &s->warden);
         if (at[2].revents)
             hear_warden(s);
         if (read(s->signals.fd, &si, sizeof(si)) != (ssize_t)sizeof(si))
@@ -571,7 +581,7 @@ static void last_words(struct state *s)
 static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err *err)
 {
     int rc = bh_signals_take(&s->signals, err);
-    const int64_t begun_ms = bh_warden_now_ms();
+    int64_t asked_ms = 0;
     if (rc == BH_OK)
         rc = await_governor(s, ret_signal, err);
     /* Without it the command runs all the same, and is not told of one. */
@@ -587,9 +597,11 @@ static int launch(struct state *s, int *ret_exit, int *ret_signal, struct bh_err
         rc = bh_child_start(be_tenant, s, &s->tenant, err);
     if (rc == BH_OK)
         rc = take_tenant(s, err);
-    if (rc == BH_OK && is_gated(s))
+    if (rc == BH_OK && is_gated(s)) {
+        asked_ms = bh_warden_now_ms();
         rc = await_warden(s, ret_signal, err);
-    if (rc == BH_BUSY && s->l->share.weight && bh_warden_now_ms() - begun_ms < SILENT_MS)
+    }
+    if (rc == BH_BUSY && s->l->share.weight && asked_ms && bh_warden_now_ms() - asked_ms < SILENT_MS)
         rc = await_warden_again(s, ret_signal, err);
     s->ready = rc == BH_OK;
     if (rc == BH_OK)

@@ -230,6 +230,13 @@ def test_a_wish_that_there_is_not_is_said():
         has(r.err, "BULKHEAD_GOVERN is 'slices' or not set, not 'turns'")
 
 
+def test_a_log_that_cannot_be_written_is_refused():
+    with shared() as env:
+        r = bulkhead('run', '--share', '1', '--', 'true', **env, BULKHEAD_GOVERN_LOG=os.path.abspath('no/log'))
+        same((r.rc, r.out), (2, ''), repr(r))
+        has(r.err, "/no/': No such file or directory")
+
+
 def test_nobody_shares():
     with shared() as env:
         r = bulkhead('shares', **env)

@@ -314,8 +314,7 @@ def test_the_log_is_written_where_it_is_asked_for():
 
 def test_a_log_that_cannot_be_written_is_refused():
     with node() as env:
-        for prefix, why in (('log', 'from / on'), (os.path.abspath('no/log'), 'No such file or directory'),
-                            ('/' + 'x' * 600, '479 bytes at most')):
+        for prefix, why in (('log', 'from / on'), ('/' + 'x' * 600, '479 bytes at most')):
             has(end(start({**env, 'BULKHEAD_GOVERN_LOG': prefix}), 2), why)
 
 

@@ -61,6 +61,7 @@ static int find_double(const struct bh_govern_in *in, struct bh_err *err)
 /* Members stand in the order of the input: who stays is moved to its place, who left falls behind the end. */
 static void meet(struct bh_govern *g, const struct bh_govern_in *in)
 {
+    bool stayed = false;
     for (uint32_t i = 0; i < in->n; i++) {
         uint32_t j = i;
         while (j < g->n && g->at[j].id != in->at[i].id)
@@ -69,6 +70,7 @@ static void meet(struct bh_govern *g, const struct bh_govern_in *in)
             const struct bh_member found = g->at[j];
             g->at[j] = g->at[i];
             g->at[i] = found;
+            stayed = true;
             continue;
         }
         if (i < g->n) /* whoever stands here may still be asked for */
@@ -79,6 +81,10 @@ static void meet(struct bh_govern *g, const struct bh_govern_in *in)
     for (uint32_t i = in->n; i < g->n; i++)
         g->gone_ns += g->at[i].latency ? g->at[i].sum_ns : 0;
     g->n = in->n;
+    if (!stayed) { /* a card that was empty for nobody knows how long */
+        g->gone_ns = g->kept_ns = 0;
+        g->mode = BH_GOVERN_FREE;
+    }
 }
 
 /* ---- targets ---- */
