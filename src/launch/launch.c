@@ -70,6 +70,7 @@ struct state {
     struct bh_warden_followers followers;
     bool stopped;     /* the command is */
     bool stop_again;  /* and this process was too, until there was something to do */
+    pid_t waker;      /* who saw to that */
     int64_t noted_ms; /* when its share was last asked for */
     struct bh_signals signals;
     BH_VEC(struct signalfd_siginfo) early; /* came before there was a command to send them on to */
@@ -109,21 +110,14 @@ static int hear_also(const struct state *s, const struct pollfd *at, struct bh_e
 static void stop(struct state *s, int signal)
 {
     const int heard[BH_STOP_FDS] = {s->warden.fd, s->link.seeker.fd};
-    siginfo_t go_on;
-    if (s->l->keep)
-        return;
-    s->stop_again = bh_stop(signal, s->tenant.pid, heard, &go_on) == BH_WOKEN_FOR_EVENT;
-    const struct signalfd_siginfo si = {.ssi_signo = (uint32_t)go_on.si_signo,
-                                        .ssi_code = go_on.si_code,
-                                        .ssi_pid = (uint32_t)go_on.si_pid,
-                                        .ssi_ptr = (uintptr_t)go_on.si_ptr};
-    if (si.ssi_signo)
-        (void)bh_signals_send_on(&si, s->tenant.pid, s->stopped);
+    s->stop_again = !s->l->keep && bh_stop(signal, s->tenant.pid, heard, &s->waker) == BH_WOKEN_FOR_EVENT;
 }
 
 static void send_on(struct state *s, const struct signalfd_siginfo *si)
 {
-    if (!s->l->keep && bh_signals_send_on(si, s->tenant.pid, s->stopped))
+    const bool woke_us = s->waker > 0 && si->ssi_signo == SIGCONT && si->ssi_code == SI_USER &&
+                         si->ssi_pid == (uint32_t)s->waker;
+    if (!s->l->keep && !woke_us && bh_signals_send_on(si, s->tenant.pid, s->stopped))
         stop(s, SIGTSTP);
 }
 

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -72,33 +71,18 @@ static void stop_by(int signal)
     (void)sigprocmask(SIG_BLOCK, &one, NULL);
 }
 
-/* What woke this process may have been meant for the command: not the watcher's. Where two come before one is taken, the first stands for
- * both. */
-static void take_continue(pid_t watcher, siginfo_t *ret)
-{
-    const struct timespec now = {0};
-    sigset_t one;
-    (void)sigemptyset(&one);
-    (void)sigaddset(&one, SIGCONT);
-    if (sigtimedwait(&one, ret, &now) != SIGCONT || (ret->si_code == SI_USER && ret->si_pid == watcher))
-        ret->si_signo = 0;
-}
-
-enum bh_woken bh_stop(int signal, pid_t command, const int fds[BH_STOP_FDS], siginfo_t *ret_continue)
+enum bh_woken bh_stop(int signal, pid_t command, const int fds[BH_STOP_FDS], pid_t *ret_waker)
 {
     const struct watch w = {.launcher = getpid(), .command = command, .fds = fds};
     struct bh_child watcher;
     char why = BH_WOKEN_BY_OTHERS;
-    ret_continue->si_signo = 0;
-    if (runs(command))
-        return BH_WOKEN_FOR_COMMAND;
+    *ret_waker = 0;
     if (bh_child_start(look_on, &w, &watcher, NULL) < 0)
         return BH_WOKEN_FOR_EVENT;
+    *ret_waker = watcher.pid;
     stop_by(signal);
-    const pid_t pid = watcher.pid;
-    (void)kill(pid, SIGKILL);
+    (void)kill(watcher.pid, SIGKILL);
     (void)!recv(watcher.fd, &why, 1, MSG_DONTWAIT);
     (void)bh_child_reap(&watcher);
-    take_continue(pid, ret_continue);
     return (enum bh_woken)why;
 }

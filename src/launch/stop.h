@@ -8,7 +8,9 @@
 #ifndef BH_LAUNCH_STOP_H
 #define BH_LAUNCH_STOP_H
 
-#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { BH_STOP_FDS = 2 };
@@ -20,8 +22,8 @@ enum bh_woken {
 };
 
 /* Stops this process by `signal` (SIGSTOP, or SIGTSTP as if it were not blocked) until somebody wakes it, `command` runs, or one of the
- * descriptors (-1: none) is readable. Where nobody can be found to look on it does not stop, as if one were. *ret_continue: a SIGCONT that
- * is to be sent on; its si_signo is 0 where there is none. */
-enum bh_woken bh_stop(int signal, pid_t command, const int fds[BH_STOP_FDS], siginfo_t *ret_continue);
+ * descriptors (-1: none) is readable. Where nobody can be found to look on it does not stop, as if one were. *ret_waker: whose SIGCONT is
+ * not meant for the command. */
+enum bh_woken bh_stop(int signal, pid_t command, const int fds[BH_STOP_FDS], pid_t *ret_waker);
 
 #endif

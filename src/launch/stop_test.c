@@ -29,8 +29,8 @@ static pid_t start_launcher(void)
     const pid_t pid = fork();
     if (pid == 0) {
         const int fds[BH_STOP_FDS] = {-1, w.from};
-        siginfo_t meant;
-        _exit((int)bh_stop(SIGSTOP, w.command, fds, &meant) + (meant.si_signo ? 100 : 0));
+        pid_t waker;
+        _exit((int)bh_stop(SIGSTOP, w.command, fds, &waker) + (waker > 0 ? 0 : 100));
     }
     return pid;
 }
