@@ -19,13 +19,14 @@
 #define LOOK_NS    (100 * BH_MS)
 #define LOOK_MAX   (1000 * BH_MS)
 #define DEAD_PPM   8000
-#define EATEN_PPM  250000        /* of the card, by switching, before batch counts as wronged */
-#define BLIND_PART 20000         /* of the card, for batch, where nothing can be measured */
-#define UNUSED_PPM 30000         /* of the card, that samples may miss of what was used */
-#define LOST_PPM   500000        /* of the card, by changes between those who do nothing else */
-#define LOST_NS    (600 * BH_MS) /* without a break: less and it may be that slices are about to be longer */
-#define YOUNG_NS   (300 * BH_MS) /* who has just come is not seen yet, and says nothing of those who are */
-#define LINGER_NS  (300 * BH_MS) /* as if they were there still */
+#define EATEN_PPM  250000         /* of the card, by switching, before batch counts as wronged */
+#define BLIND_PART 20000          /* of the card, for batch, where nothing can be measured */
+#define UNUSED_PPM 30000          /* of the card, that samples may miss of what was used */
+#define SURE_NS    (1000 * BH_MS) /* as old as what is known to be unused may be */
+#define LOST_PPM   300000         /* of the card, by changes between those who do nothing else */
+#define LOST_NS    (600 * BH_MS)  /* without a break: less and it may be that slices are about to be longer */
+#define YOUNG_NS   (300 * BH_MS)  /* who has just come is not seen yet, and says nothing of those who are */
+#define LINGER_NS  (300 * BH_MS)  /* as if they were there still */
 #define KEPT_NS    (10000 * BH_MS)
 #define HALF_NS    (1000 * BH_MS) /* the batch slice that was found, away for so long, is half as long */
 #define RETRY_NS   (2000 * BH_MS)
@@ -83,16 +84,24 @@ static int64_t wide(const struct bh_govern *g, const struct sides *s)
 
 /*
  * What nobody used is booked on whoever had the card last: beside batch that rests a small latency tenant seems to have most
- * of it. So long as what is surely its own, all that was used less all that batch had, is little, what nobody used
- * counts for it. One that uses more takes from batch that waits for its results, however much is left empty between.
+ * of it. Surely its own is what is left if all of that was booked on it, and none on batch. (That what batch has not had is
+ * its own would be wrong: where two light ones meet, changes between them take most of the card.)
+ */
+static int64_t surely_own(const struct bh_govern *g)
+{
+    int64_t booked_ns = 0;
+    for (uint32_t i = 0; i < g->n; i++)
+        booked_ns += g->at[i].latency ? g->at[i].gpu.sum : 0;
+    return bh_ppm(booked_ns, g->time.sum) - (int64_t)g->unused_ppm;
+}
+
+/*
+ * So long as its own is little, what nobody used counts for it. One that uses more takes from batch that waits for its
+ * results, however much is left empty between.
  */
 static int64_t excused(const struct bh_govern *g)
 {
-    int64_t batch_ns = 0;
-    for (uint32_t i = 0; i < g->n; i++)
-        batch_ns += g->at[i].latency ? 0 : g->at[i].gpu.sum;
-    const int64_t unused = g->unused_ppm, own = WHOLE - unused - bh_ppm(batch_ns, g->time.sum);
-    return own < BH_LIGHT_PPM ? bh_between(unused - UNUSED_PPM, 0, WHOLE) : 0;
+    return surely_own(g) < BH_LIGHT_PPM ? bh_between((int64_t)g->unused_ppm - UNUSED_PPM, 0, WHOLE) : 0;
 }
 
 /* How much of the card batch is wronged by; negative: not at all. */
@@ -135,8 +144,8 @@ static void feed_back(struct bh_govern *g, const struct sides *s)
     const int64_t relative = error * WHOLE / larger(smaller, BLIND_PART);
     const int64_t factor = WHOLE + bh_between(relative, -WHOLE / 2, WHOLE);
 
-    if (error > 0 && excused(g) > 0 && g->sum_span_ns < LOOK_MAX)
-        return; /* that is known of a second, and may all have been just now */
+    if (error > 0 && g->unused_ppm > UNUSED_PPM && g->much_ns < SURE_NS && g->sum_span_ns < LOOK_MAX)
+        return; /* what is unused is known of a second, which may be over */
     if (error >= -(DEAD_PPM + edge) && error <= DEAD_PPM + edge) {
         if (g->sum_span_ns >= LOOK_MAX)
             clear(g);
@@ -177,7 +186,7 @@ static int64_t kept_slice(const struct bh_govern *g)
 void bh_latency_begin(struct bh_govern *g)
 {
     g->batch_slice_us = (uint32_t)larger(kept_slice(g), g->config.short_slice_us);
-    g->look_ns = 0;
+    g->look_ns = g->much_ns = 0;
     g->lost_ns = g->retry_ns = 0;
     g->retry_next = RETRY_NS;
     clear(g);
@@ -222,6 +231,7 @@ static void measure(struct bh_govern *g)
 {
     struct sides s;
     g->sum_span_ns += g->step_ns;
+    g->much_ns = surely_own(g) < BH_LIGHT_PPM ? 0 : bh_between(g->much_ns + g->step_ns, 0, SURE_NS);
     for (uint32_t i = 0; i < g->n && g->sum_span_ns > 0; i++)
         g->at[i].sum_ns += g->at[i].sample_ns;
     s = weigh(g);

@@ -191,6 +191,40 @@ TEST(batch_that_rests_does_not_make_the_small_kernel_wait)
         }
 }
 
+/* At any phase of each other, after they were there for a while and did nothing. */
+static void let_them_begin(struct world *w, uint64_t dice)
+{
+    w->card.new_unknown = true;
+    w->card.dice = dice;
+    for (uint32_t i = 0; i < w->n; i++)
+        card_rest(&w->card, w->at[i].on_card, true);
+    world_run(w, (int64_t)(dice * 877 % 3000) + 5);
+    for (uint32_t i = 0; i < w->n; i++) {
+        card_rest(&w->card, w->at[i].on_card, false);
+        card_run(&w->card, (int64_t)(dice * (i + 3) * 7919 % 3000) * US);
+    }
+}
+
+TEST(those_who_begin_and_rest_do_not_make_the_small_kernel_wait)
+{
+    for (uint64_t dice = 1; dice <= 60; dice++) {
+        struct world *w = beside_resting(50, 3, 10, 30, 0);
+        let_them_begin(w, dice);
+        world_run(w, 3000);
+        w->card.at[0].n_waits = 0;
+        for (int64_t ms = 0; ms < 6000; ms += 10) {
+            const uint32_t k = 1 + (uint32_t)(ms / 10) % 3;
+            w->card.at[w->at[k].on_card].pattern.gap_ns = (30000 + (ms * 31 + (int64_t)dice * 97) % 300) * US;
+            world_run(w, 10);
+        }
+        const int64_t p99 = card_wait_ns(&w->card.at[0], 990);
+        world_free(w);
+        if (p99 > 3 * 248 * US)
+            printf("# dice %" PRIu64 ": p99 %" PRId64 " us\n", dice, p99 / US);
+        CHECK(p99 <= 3 * 248 * US);
+    }
+}
+
 /* The card is full from then on, and that is known when the next samples are. */
 TEST(who_takes_too_much_is_found_where_batch_rested_before)
 {
