@@ -83,6 +83,7 @@ static void meet(struct bh_govern *g, const struct bh_govern_in *in)
     g->n = in->n;
     if (!stayed) { /* a card that was empty for nobody knows how long */
         g->gone_ns = g->kept_ns = 0;
+        g->latency = (struct bh_window){0};
         g->mode = BH_GOVERN_FREE;
     }
 }

@@ -95,8 +95,9 @@ struct bh_govern {
     int64_t step_ns;
     uint32_t unused_ppm; /* of the card, by nobody, of late, as far as is known */
     struct bh_window time;
-    uint32_t part;   /* of the windows, being filled */
-    int64_t part_ns; /* since it began */
+    struct bh_window latency; /* GPU time of that class, also of those who have left since */
+    uint32_t part;            /* of the windows, being filled */
+    int64_t part_ns;          /* since it began */
 
     enum bh_govern_mode mode;
     bool turns;       /* turns were taken in the step that just ended */
@@ -117,7 +118,7 @@ struct bh_govern {
     int64_t gone_ns;              /* what those of the class had who left since the sums began */
     int64_t kept_ns;              /* for so long what was found of the class is kept */
     int64_t much_ns;              /* for so long they surely use more than a light one */
-    int64_t lost_ns;              /* for so long most of the card was changes */
+    int64_t lost_ns;              /* for so long much of the card was changes */
     int64_t retry_ns, retry_next; /* until light ones are seen in turns again */
 };
 

@@ -19,14 +19,15 @@
 #define LOOK_NS    (100 * BH_MS)
 #define LOOK_MAX   (1000 * BH_MS)
 #define DEAD_PPM   8000
-#define EATEN_PPM  250000         /* of the card, by switching, before batch counts as wronged */
-#define BLIND_PART 20000          /* of the card, for batch, where nothing can be measured */
-#define UNUSED_PPM 30000          /* of the card, that samples may miss of what was used */
-#define SURE_NS    (1000 * BH_MS) /* as old as what is known to be unused may be */
-#define LOST_PPM   300000         /* of the card, by changes between those who do nothing else */
-#define LOST_NS    (600 * BH_MS)  /* without a break: less and it may be that slices are about to be longer */
-#define YOUNG_NS   (300 * BH_MS)  /* who has just come is not seen yet, and says nothing of those who are */
-#define LINGER_NS  (300 * BH_MS)  /* as if they were there still */
+#define EATEN_PPM  250000        /* of the card, by switching, before batch counts as wronged */
+#define BLIND_PART 20000         /* of the card, for batch, where nothing can be measured */
+#define UNUSED_PPM 30000         /* of the card, that samples may miss of what was used */
+#define OWN_PPM    100000        /* of the card: one that surely uses less is excused for what nobody used */
+#define SURE_NS    (500 * BH_MS) /* about as old as what is known to be unused */
+#define LOST_PPM   300000        /* of the card, by changes between those who do nothing else */
+#define LOST_NS    (600 * BH_MS) /* without a break: less and it may be that slices are about to be longer */
+#define YOUNG_NS   (300 * BH_MS) /* who has just come is not seen yet, and says nothing of those who are */
+#define LINGER_NS  (300 * BH_MS) /* as if they were there still */
 #define KEPT_NS    (10000 * BH_MS)
 #define HALF_NS    (1000 * BH_MS) /* the batch slice that was found, away for so long, is half as long */
 #define RETRY_NS   (2000 * BH_MS)
@@ -89,10 +90,7 @@ static int64_t wide(const struct bh_govern *g, const struct sides *s)
  */
 static int64_t surely_own(const struct bh_govern *g)
 {
-    int64_t booked_ns = 0;
-    for (uint32_t i = 0; i < g->n; i++)
-        booked_ns += g->at[i].latency ? g->at[i].gpu.sum : 0;
-    return bh_ppm(booked_ns, g->time.sum) - (int64_t)g->unused_ppm;
+    return (int64_t)bh_ppm(g->latency.sum, g->time.sum) - (int64_t)g->unused_ppm;
 }
 
 /*
@@ -101,7 +99,7 @@ static int64_t surely_own(const struct bh_govern *g)
  */
 static int64_t excused(const struct bh_govern *g)
 {
-    return surely_own(g) < BH_LIGHT_PPM ? bh_between((int64_t)g->unused_ppm - UNUSED_PPM, 0, WHOLE) : 0;
+    return surely_own(g) < OWN_PPM ? bh_between((int64_t)g->unused_ppm - UNUSED_PPM, 0, WHOLE) : 0;
 }
 
 /* How much of the card batch is wronged by; negative: not at all. */
@@ -192,7 +190,7 @@ void bh_latency_begin(struct bh_govern *g)
     clear(g);
 }
 
-/* Most of the card was nobody's, as far as is known, and not empty either. */
+/* Much of the card was nobody's, as far as is known, and not empty either. */
 static bool is_lost(const struct bh_govern *g)
 {
     int64_t had = 0;
@@ -231,7 +229,7 @@ static void measure(struct bh_govern *g)
 {
     struct sides s;
     g->sum_span_ns += g->step_ns;
-    g->much_ns = surely_own(g) < BH_LIGHT_PPM ? 0 : bh_between(g->much_ns + g->step_ns, 0, SURE_NS);
+    g->much_ns = surely_own(g) < OWN_PPM ? 0 : bh_between(g->much_ns + g->step_ns, 0, SURE_NS);
     for (uint32_t i = 0; i < g->n && g->sum_span_ns > 0; i++)
         g->at[i].sum_ns += g->at[i].sample_ns;
     s = weigh(g);

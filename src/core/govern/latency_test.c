@@ -191,10 +191,12 @@ TEST(batch_that_rests_does_not_make_the_small_kernel_wait)
         }
 }
 
-/* At any phase of each other, after they were there for a while and did nothing. */
-static void let_them_begin(struct world *w, uint64_t dice)
+/* At any phase of each other, after they were there for a while and did nothing; in two of three worlds the senses are exact. */
+static struct world *beside_who_begin(uint64_t dice)
 {
-    w->card.new_unknown = true;
+    struct world *w = beside_resting(50, 3, 10, 30, 0);
+    w->card.new_unknown = dice % 3 == 0;
+    w->card.use_off_permille = dice % 3 ? 0 : 45;
     w->card.dice = dice;
     for (uint32_t i = 0; i < w->n; i++)
         card_rest(&w->card, w->at[i].on_card, true);
@@ -203,16 +205,18 @@ static void let_them_begin(struct world *w, uint64_t dice)
         card_rest(&w->card, w->at[i].on_card, false);
         card_run(&w->card, (int64_t)(dice * (i + 3) * 7919 % 3000) * US);
     }
+    return w;
 }
 
 TEST(those_who_begin_and_rest_do_not_make_the_small_kernel_wait)
 {
-    for (uint64_t dice = 1; dice <= 60; dice++) {
-        struct world *w = beside_resting(50, 3, 10, 30, 0);
-        let_them_begin(w, dice);
+    enum { RUNS = 300 };
+    uint32_t bad = 0;
+    for (uint64_t dice = 1; dice <= RUNS; dice++) {
+        struct world *w = beside_who_begin(dice);
         world_run(w, 3000);
         w->card.at[0].n_waits = 0;
-        for (int64_t ms = 0; ms < 6000; ms += 10) {
+        for (int64_t ms = 0; ms < 4000; ms += 10) {
             const uint32_t k = 1 + (uint32_t)(ms / 10) % 3;
             w->card.at[w->at[k].on_card].pattern.gap_ns = (30000 + (ms * 31 + (int64_t)dice * 97) % 300) * US;
             world_run(w, 10);
@@ -221,8 +225,9 @@ TEST(those_who_begin_and_rest_do_not_make_the_small_kernel_wait)
         world_free(w);
         if (p99 > 3 * 248 * US)
             printf("# dice %" PRIu64 ": p99 %" PRId64 " us\n", dice, p99 / US);
-        CHECK(p99 <= 3 * 248 * US);
+        bad += p99 > 3 * 248 * US;
     }
+    CHECK(bad * 50 <= RUNS); /* while two of them meet, each is one more change of the card to wait for */
 }
 
 /* The card is full from then on, and that is known when the next samples are. */
@@ -272,6 +277,33 @@ TEST(who_works_much_is_held_to_its_share_beside_batch_that_waits)
         printf("# row %zu: it has %" PRId64 ", batch %" PRId64 " permille\n", r, all - batch, batch);
         CHECK(all - batch <= rows[k].most);
         CHECK(batch >= rows[k].least);
+    }
+}
+
+/* Nor does what is booked on batch while nobody uses it. */
+TEST(who_works_half_the_time_is_held_to_its_share_beside_three_with_floors)
+{
+    static const int64_t batch_us[][2] = {{5000, 10000}, {200, 2000}, {10000, 5000}};
+    for (uint64_t dice = 1; dice <= 6; dice++) {
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.dice = dice;
+        world_add(w, CARD_SYNC, 10, 0)->asked.latency = BH_GOVERN_LATENCY;
+        w->card.at[0].pattern = (struct card_pattern){40000 * US, 40000 * US, 0};
+        for (uint32_t i = 0; i < BH_COUNT_OF(batch_us); i++) {
+            struct world_tenant *t = world_add(w, CARD_SYNC, 10, 0);
+            t->asked.floor_permille = 100;
+            w->card.at[t->on_card].pattern =
+                (struct card_pattern){batch_us[i][0] * US, batch_us[i][1] * US, 0};
+        }
+        world_run(w, 5000);
+        world_mark(w);
+        world_run(w, 15000);
+        const int64_t hog = (w->card.at[0].done_ns - w->at[0].mark_ns) * 1000 / (w->card.now_ns - w->mark_ns),
+                      all = world_used(w);
+        world_free(w);
+        printf("# it has %" PRId64 ", batch %" PRId64 " permille\n", hog, all - hog);
+        CHECK(all - hog >= 320);
     }
 }
 
@@ -381,6 +413,38 @@ TEST(who_comes_and_goes_has_no_more_than_its_share)
         const int64_t large = world_rate(w, 0), small = world_rate(w, 1);
         world_free(w);
         CHECK(large >= 540 && small >= 175);
+    }
+}
+
+/* Those who wait for their results leave something empty, which does not excuse who has left a moment ago. */
+TEST(who_comes_and_goes_has_no_more_than_its_share_of_a_card_with_gaps)
+{
+    static const struct {
+        int64_t on_ms, both_ms;
+    } rows[] = {{300, 100}, {1000, 0}, {1000, 200}, {600, 0}};
+    for (size_t r = 0; r < 2 * BH_COUNT_OF(rows); r++) {
+        const int64_t on_ms = rows[r / 2].on_ms, both_ms = rows[r / 2].both_ms;
+        struct world *w = world_new(0, 0);
+        w->card.by_turns = true;
+        w->card.new_unknown = r % 2;
+        struct world_tenant *batch = world_add(w, CARD_SYNC, 10, 0);
+        w->card.at[batch->on_card].pattern = (struct card_pattern){10000 * US, 5000 * US, 0};
+        for (int64_t ms = 0; ms < 20000; ms += on_ms) {
+            if (ms < 6000)
+                world_mark(w);
+            struct world_tenant *hog = world_add(w, CARD_SYNC, 10, 0);
+            hog->asked.latency = BH_GOVERN_LATENCY;
+            w->card.at[hog->on_card].pattern = (struct card_pattern){10000 * US, 5000 * US, 0};
+            world_run(w, both_ms);
+            if (ms > 0)
+                world_remove(w, 1);
+            world_run(w, on_ms - both_ms);
+        }
+        const int64_t got = (w->card.at[0].done_ns - w->at[0].mark_ns) * 1000 / (w->card.now_ns - w->mark_ns);
+        world_free(w);
+        printf("# every %" PRId64 " ms, %" PRId64 " ms of it two: batch has %" PRId64 " permille\n", on_ms,
+               both_ms, got);
+        CHECK(got >= 430);
     }
 }
 

@@ -51,6 +51,7 @@ static void windows_move(struct bh_govern *g)
     for (int64_t k = 0; k < full; k++) {
         g->part = (g->part + 1) % BH_WINDOW_PARTS;
         window_next(&g->time, g->part);
+        window_next(&g->latency, g->part);
         for (uint32_t i = 0; i < g->n; i++) {
             window_next(&g->at[i].gpu, g->part);
             window_next(&g->at[i].held, g->part);
@@ -264,6 +265,8 @@ void bh_sense(struct bh_govern *g, const struct bh_govern_in *in)
             m->unfilled_ns = bh_between(m->unfilled_ns - g->step_ns, 0, m->unfilled_ns);
         take_doubt(g, m, a->doubt != 0);
         take_sample(g, m, a->gpu_ns);
+        if (m->latency)
+            bh_window_add(g, &g->latency, m->sample_ns);
         see_work(g, m, (enum bh_govern_state)a->state);
         learn_alone(g, m);
         watch_escape(g, m);
