@@ -117,7 +117,7 @@ struct bh_govern {
     uint32_t batch_slice_us;
     int64_t gone_ns;              /* what those of the class had who left since the sums began */
     int64_t kept_ns;              /* for so long what was found of the class is kept */
-    int64_t much_ns;              /* for so long they surely use more than a light one */
+    int64_t much_ns;              /* for so long they surely use too much to be excused */
     int64_t lost_ns;              /* for so long much of the card was changes */
     int64_t retry_ns, retry_next; /* until light ones are seen in turns again */
 };
